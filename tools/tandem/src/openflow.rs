@@ -36,6 +36,15 @@ pub enum Openflow {
         /// At most so many rows
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
+        /// Flows whose packets the chip answers alone
+        #[arg(long, conflicts_with = "software")]
+        hardware: bool,
+        /// Flows of which packets go to the software alone
+        #[arg(long)]
+        software: bool,
+        /// With flows: why each is where it is
+        #[arg(long)]
+        why: bool,
     },
     /// Send one frame through the flow tables on paper, table by table: nothing is counted, nothing leaves
     Trace {
@@ -73,6 +82,13 @@ pub struct Up {
     /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7; swp1=eth3@NAMESPACE, swp2=tap:NAME
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     ports: Vec<String>,
+    /// Flows stand in the (software) switch ASIC of this profile, as far as they can: asicd is started with it, and the
+    /// ports are its. Profiles: nxp-t1040, arista-7500e, tiny
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// How the chip's MAC table is looked up: by address alone, or by VLAN and address
+    #[arg(long, value_name = "WAY", requires = "profile", value_parser = ["address", "vlan"])]
+    mac_lookup: Option<String>,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch
     #[arg(long, value_name = "IFACE")]
     local: Option<String>,
@@ -151,6 +167,10 @@ const FLOWS: &[Column] = &[
     right("HARD-OUT", "hard_timeout"),
     left("COOKIE", "cookie"),
 ];
+/// Of flows, where a chip stands below the tables.
+const PLACE: Column = left("WHERE", "place");
+const WHY: Column = left("WHY", "why");
+const NUMBER: Column = right("FLOW", "number");
 const GROUPS: &[Column] = &[
     right("GROUP", "group"),
     left("KIND", "kind"),
@@ -205,6 +225,9 @@ const CONTROLLERS: &[Column] = &[
     left("ERROR", "error"),
 ];
 
+/// With it there is a chip.
+const PROFILE: &str = "--profile";
+
 fn client(instance: &Instance) -> Client {
     Client::to(instance, Daemon::Ofagentd)
 }
@@ -234,6 +257,8 @@ impl Up {
             Some(path.display().to_string())
         };
         let options = [
+            (PROFILE, self.profile.clone()),
+            ("--mac-lookup", self.mac_lookup.clone()),
             ("--local", self.local.clone()),
             ("--private-key", file(&self.private_key)),
             ("--certificate", file(&self.certificate)),
@@ -258,6 +283,44 @@ impl Up {
         }
         w
     }
+}
+
+/// Command lines of asicd, if there is to be one, and of ofagentd: with a chip, its ports are the chip's.
+fn command_lines(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
+    let chip = words.iter().any(|w| w == PROFILE);
+    if !chip {
+        return (None, words.to_vec());
+    }
+    let (mut asicd, mut agent) = (Vec::new(), vec!["--asic".to_owned()]);
+    // each option has one value
+    for pair in words.chunks(2) {
+        let of_asicd = matches!(pair, [option, _] if option == PROFILE || option == "--port");
+        let to = if of_asicd { &mut asicd } else { &mut agent };
+        to.extend(pair.iter().cloned());
+    }
+    (Some(asicd), agent)
+}
+
+/// asicd as it is to be, before ofagentd.
+fn up_asicd(instance: &Instance, words: &[String], same: bool, end: Instant) -> Result<String> {
+    if let Some(pid) = serving(instance, Daemon::Asicd, end)? {
+        if !same {
+            bail!(
+                "asicd of instance {name} runs with other options: tandem --name {name} openflow down first",
+                name = instance.name()
+            );
+        }
+        return Ok(format!("asicd runs already (pid {pid})"));
+    }
+    let mut all = vec!["--name".to_owned(), instance.name().to_owned()];
+    all.extend(words.iter().cloned());
+    let (mut child, from) = start(instance, &all, Daemon::Asicd)?;
+    let status = wait_ready(instance, Daemon::Asicd, &mut child, from, end)?;
+    Ok(format!(
+        "asicd started (pid {}): {} ports",
+        child.id(),
+        cell(&status["ports"])
+    ))
 }
 
 /// What it was last started with, one word a line: a word has no line breaks, as no interface and no option has any.
@@ -285,11 +348,23 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
         let said = format!("ofagentd runs already (pid {pid})");
         return report(instance, &[said], out);
     }
+    let (asicd, own) = command_lines(&wanted);
+    let text: String = wanted.iter().map(|w| format!("{w}\n")).collect();
+    let mut done = Vec::new();
+    if let Some(asicd) = asicd {
+        done.push(up_asicd(
+            instance,
+            &asicd,
+            known.as_ref() == Some(&wanted),
+            end,
+        )?);
+        // who asks for it to end has to know that it is ours
+        replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
+    }
     let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
-    words.extend(wanted.iter().cloned());
+    words.extend(own);
     let (mut child, from) = start(instance, &words, Daemon::Ofagentd)?;
     let status = wait_ready(instance, Daemon::Ofagentd, &mut child, from, end)?;
-    let text: String = wanted.iter().map(|w| format!("{w}\n")).collect();
     replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
     let said = format!(
         "ofagentd started (pid {}): datapath {}, {} ports",
@@ -297,15 +372,28 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
         cell(&status["datapath_id"]),
         cell(&status["ports"])
     );
-    report(instance, &[said], out)
+    done.push(said);
+    report(instance, &done, out)
 }
 
 fn down(instance: &Instance, out: Out) -> Result<Answer> {
-    let said = match instance.running(Daemon::Ofagentd)? {
+    let mut said = vec![match instance.running(Daemon::Ofagentd)? {
         Some(pid) => end_daemon(instance, Daemon::Ofagentd, pid)?,
         None => "ofagentd does not run".to_owned(),
-    };
-    report(instance, &[said], out)
+    }];
+    // its chip goes with it; another one's stays
+    let own = last(instance).is_some_and(|words| words.iter().any(|w| w == PROFILE));
+    if own && let Some(pid) = instance.running(Daemon::Asicd)? {
+        said.push(end_daemon(instance, Daemon::Asicd, pid)?);
+    }
+    report(instance, &said, out)
+}
+
+/// Which flows, and what of them.
+#[derive(Clone, Copy, Debug)]
+struct Flows {
+    place: Option<&'static str>,
+    why: bool,
 }
 
 fn show(
@@ -313,6 +401,7 @@ fn show(
     what: What,
     table: Option<u8>,
     limit: Option<usize>,
+    flows: Flows,
     out: Out,
 ) -> Result<Answer> {
     let (path, columns) = match what {
@@ -324,7 +413,13 @@ fn show(
         What::Controllers => ("/v1/controllers", CONTROLLERS),
     };
     let table = table.map(|t| t.to_string()).unwrap_or_default();
-    let mut all = rows(&client(instance), path, &[("table", &table)], limit)?;
+    // of flows that are left out none counts for the limit
+    let asked = limit.filter(|_| flows.place.is_none());
+    let mut all = rows(&client(instance), path, &[("table", &table)], asked)?;
+    if let Some(place) = flows.place {
+        all.retain(|f| f["place"] == json!(place));
+        all.truncate(limit.unwrap_or(usize::MAX));
+    }
     if what == What::Flows {
         // The daemon lists them by their numbers
         all.sort_by_key(|f| {
@@ -332,13 +427,21 @@ fn show(
             (of("table"), std::cmp::Reverse(of("priority")))
         });
     }
+    let mut columns = columns.to_vec();
+    if what == What::Flows && all.iter().any(|f| !f["place"].is_null()) {
+        columns.insert(4, PLACE);
+        if flows.why {
+            columns.insert(0, NUMBER);
+            columns.push(WHY);
+        }
+    }
     out.print(&json!({ "items": all }), || {
         let used = |r: &&Value| ["flows", "lookups"].iter().any(|k| r[k] != json!(0));
         if what == What::Tables {
             let used: Vec<Value> = all.iter().filter(used).cloned().collect();
-            return render(columns, &used);
+            return render(&columns, &used);
         }
-        render(columns, &all)
+        render(&columns, &all)
     })?;
     Ok(Answer::Yes)
 }
@@ -376,7 +479,24 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
     match command {
         Openflow::Up(options) => up(instance, options, out),
         Openflow::Down => down(instance, out),
-        Openflow::Show { what, table, limit } => show(instance, *what, *table, *limit, out),
+        Openflow::Show {
+            what,
+            table,
+            limit,
+            hardware,
+            software,
+            why,
+        } => {
+            let flows = Flows {
+                place: match (hardware, software) {
+                    (true, _) => Some("hardware"),
+                    (_, true) => Some("software"),
+                    _ => None,
+                },
+                why: *why,
+            };
+            show(instance, *what, *table, *limit, flows, out)
+        }
         Openflow::Trace { port, hex } => trace(instance, port, hex, out),
         Openflow::Port { port: change } => port(instance, change, out),
     }

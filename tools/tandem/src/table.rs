@@ -14,6 +14,7 @@ pub enum Align {
 
 /// One column: its heading, the row's key, how it is set. A key `a|b` shows the first of them that has a
 /// value; `a.b` looks into an object.
+#[derive(Clone, Copy)]
 pub struct Column {
     /// Heading
     pub head: &'static str,

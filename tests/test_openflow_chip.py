@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenFlow on a chip that was not made for it: what its tables can do it answers itself, the rest is the software's."""
+
+import json
+import os
+import struct
+
+import pytest
+
+from lib import net, openflow
+from lib.openflow import FLOW_MOD, PACKET_IN, PORT_STATUS
+from lib.switch import ask
+
+CONTROLLER = ("--controller", f"tcp:127.0.0.1:{openflow.PORT}")
+LISTENING = ("--controller", f"ptcp:127.0.0.1:{openflow.PORT}")
+CHIP = ("--profile", "nxp-t1040")
+
+
+class ChipSwitch(openflow.Switch):
+    """The same switch, its ports asicd's."""
+
+    def asic(self, page):
+        status, text = ask(os.path.join(self.folder, "asicd.sock"), 20, "GET", page, None)
+        assert status == 200, text
+        return json.loads(text)
+
+    def to_cpu(self):
+        """Packets that the chip gave to the CPU."""
+        return sum(p["counters"]["rx_cpu_packets"] for p in self.asic("/v1/ports")["items"])
+
+    def settled(self):
+        net.wait_until("the chip to be as it should", lambda: (self.status()["chip"] or {}).get("state") == "open"
+                       and self.status()["chip"]["settled"])
+
+    def delete(self):
+        try:
+            super().delete()
+        finally:
+            net.end_by_pid_file(os.path.join(self.folder, "asicd.pid"), "asicd")
+
+
+@pytest.fixture
+def sw(request):
+    made = ChipSwitch(openflow.new())
+    yield made
+    report = getattr(request.node, "report_call", None)
+    if report is None or report.failed:
+        print(made.log())
+    made.delete()
+
+
+def oxm(field, value, width):
+    return struct.pack("!HBB", 0x8000, field << 1, width) + value.to_bytes(width, "big")
+
+
+def flow(peer, fields, actions, priority=1, meter=None, idle=0, command=0, flags=0, table=0):
+    """A flow_mod of 1.3: fields as (number, value, bytes), actions as bytes."""
+    body = b"".join(oxm(*f) for f in fields)
+    match = struct.pack("!HH", 1, 4 + len(body)) + body
+    match += bytes(-len(match) % 8)
+    todo = b"" if meter is None else struct.pack("!HHI", 6, 8, meter)
+    todo += struct.pack("!HH4x", 4, 8 + len(actions)) + actions
+    peer.send(FLOW_MOD, struct.pack("!QQBBHHHIIIH2x", 0, 0, table, command, idle, 0, priority, 0xffffffff, 0xffffffff,
+                                    0xffffffff, flags) + match + todo)
+
+
+def out(port):
+    return struct.pack("!HHIH6x", 0, 16, port, 0xffff)
+
+
+IN_PORT, ETH_DST, ETH_TYPE, IPV6_FLABEL = 0, 3, 5, 28
+
+
+def both_ways(peer, **kw):
+    flow(peer, [(IN_PORT, 1, 4)], out(2), **kw)
+    flow(peer, [(IN_PORT, 2, 4)], out(1), **kw)
+    peer.barrier()
+
+
+def mac(host):
+    return int(host.exec("cat", "/sys/class/net/eth0/address").strip().replace(":", ""), 16)
+
+
+def test_what_the_chip_can_do_it_does(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer)
+    sw.reaches(1, 2)
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    # ARP and IP, both ways: the CPU has seen none of it
+    assert sw.to_cpu() == before
+    rows = sw.show("flows")
+    assert [r["place"] for r in rows] == ["hardware", "hardware"]
+    assert all("IS2" in r["why"] for r in rows), rows
+    # and what was forwarded was counted where it was
+    assert all(r["packets"] >= 5 and r["bytes"] is None for r in rows), rows
+    ports = {p["name"]: p for p in sw.show("ports")}
+    assert ports["swp1"]["rx_packets"] >= 5 and ports["swp1"]["link"] == "up"
+    assert ports["swp8"]["link"] == "down"
+    text = sw.tandem("openflow", "show", "flows", "--hardware", "--why")
+    assert "WHERE" in text and "in IS2" in text, text
+    assert sw.show("flows", "--software") == []
+
+
+def test_stations_stand_in_the_mac_table(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    for n in (1, 2):
+        flow(peer, [(ETH_DST, mac(sw.hosts[n - 1]), 6)], out(n))
+    flow(peer, [(ETH_DST, 0xffffffffffff, 6)], out(0xfffffffb))
+    peer.barrier()
+    sw.reaches(1, 2)
+    before = sw.to_cpu()
+    assert sw.pings(2, 1, 5) == 5
+    assert sw.to_cpu() == before
+    rows = sw.show("flows")
+    assert all("MAC table" in r["why"] and r["packets"] is None for r in rows), rows
+
+
+def test_what_it_can_not_do_is_trapped(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer)
+    # in front: the same packets, and a new source address for them, which the chip does not write
+    source = mac(sw.hosts[0])
+    rewrite = struct.pack("!HH", 25, 16) + oxm(4, source, 6) + bytes(2)
+    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x0800, 2)], rewrite + out(2), priority=9)
+    peer.barrier()
+    sw.reaches(1, 2)
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    # the requests went through the software, the answers did not
+    seen = sw.to_cpu() - before
+    assert 5 <= seen <= 7, seen
+    [trapped] = [r for r in sw.show("flows") if r["priority"] == 9]
+    assert trapped["place"] == "software" and "does not do its action" in trapped["why"], trapped
+    assert trapped["packets"] >= 5
+    # to the controller: as before
+    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x0800, 2)], out(0xfffffffd), priority=9)
+    peer.barrier()
+    sw.pings(1, 2, 1)
+    assert peer.wait(PACKET_IN)
+
+
+def test_flows_that_are_used_in_the_chip_stay(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer, idle=2, flags=1)
+    sw.reaches(1, 2)
+    for _ in range(3):
+        assert sw.pings(1, 2, 8) == 8
+    assert len(sw.show("flows")) == 2
+    told = peer.wait(11, timeout=10)
+    packets = struct.unpack_from("!Q", told, 24)[0]
+    assert packets >= 24, packets
+
+
+def test_a_learning_controller(sw):
+    # its flows ask for both addresses, of IP packets too, which IS2 can't
+    sw.up(*CONTROLLER, "--profile", "arista-7500e", "--versions", "1.3")
+    sw.app("learning13.py")
+    sw.connected()
+    sw.reaches(1, 2)
+    sw.reaches(2, 1)
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    assert sw.to_cpu() == before
+    learned = [r for r in sw.show("flows") if r["priority"]]
+    assert learned and all(r["place"] == "hardware" for r in learned), learned
+
+
+def test_links_at_once(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    sw.hosts[0].ip("link set eth0 down")
+    down = peer.wait(PORT_STATUS)
+    assert down[0] == 2 and struct.unpack_from("!I", down, 8)[0] == 1
+    sw.hosts[0].ip("link set eth0 up")
+    assert peer.wait(PORT_STATUS)[0] == 2
+    both_ways(peer)
+    sw.reaches(1, 2)
+
+
+def test_the_chip_forwards_without_its_agent(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer)
+    sw.reaches(1, 2)
+    sw.kill()
+    assert sw.pings(1, 2, 5) == 5
+    # it comes back with empty tables, and so does the chip: an attach is cold
+    assert "runs already" in sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    assert sw.show("flows") == []
+    assert sw.pings(1, 2, 1) == 0
+    peer = sw.peer()
+    both_ways(peer)
+    sw.reaches(1, 2)
+    # and the chip alone goes, and comes back
+    with open(os.path.join(sw.folder, "asicd.pid"), encoding="utf-8") as f:
+        os.kill(int(f.read()), 9)
+    net.wait_until("the chip to be missed", lambda: "not attached" in sw.status()["chip"]["state"])
+    net.wait_until("its ports to be down", lambda: all(p["link"] == "down" for p in sw.show("ports")))
+    said = sw.tandem("openflow", "down")
+    assert "stopped" in said, said
