@@ -288,9 +288,16 @@ impl Chip {
         matches!(self.trust, Trust::Whole)
     }
 
-    /// Do so many writes wait that no further change should be brought?
+    /// Should no further change be brought for now? Many writes wait, or it is not known yet whether there is room for
+    /// one more.
     pub fn is_busy(&self) -> bool {
-        self.queue.len() > BUSY
+        self.queue.len() > BUSY || self.leases() && self.room.is_due()
+    }
+
+    /// Is more room asked for, where there is some?
+    fn leases(&self) -> bool {
+        let size = self.known.chip.mac.map_or(0, |m| m.size as usize);
+        self.writes_now() && self.want.macs.len() < size
     }
 
     /// How full it is.

@@ -76,6 +76,11 @@ impl Room {
         })
     }
 
+    /// Is nothing left of what was promised, and the device to be asked, or to answer?
+    pub fn is_due(&self) -> bool {
+        self.left() == 0 && (self.asked.is_some() || self.most != Some(0))
+    }
+
     /// It was granted.
     pub fn granted(&mut self, id: u32) {
         if let Some(count) = self.asked.take() {

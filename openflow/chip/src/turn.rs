@@ -83,7 +83,7 @@ impl Chip {
                 query.output = true;
                 self.aside(What::Last(id), query);
             }
-            if self.want.macs.len() < self.known.chip.mac.map_or(0, |m| m.size as usize)
+            if self.leases()
                 && let Some(ask) = self.room.ask()
             {
                 self.aside(What::Lease, ask);
@@ -310,7 +310,8 @@ impl Chip {
 
     /// The device can't be used any more, or what it does is not known: it is to be attached anew.
     pub fn lose(&mut self, why: &str) {
-        if let Trust::Lost { .. } = self.trust {
+        if let Trust::Lost { why: known } = &mut self.trust {
+            *known = why.into();
             return;
         }
         tracing::warn!("the chip has to be attached anew: {why}");
