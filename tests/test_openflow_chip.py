@@ -174,6 +174,46 @@ def test_a_learning_controller(sw):
     assert learned and all(r["place"] == "hardware" for r in learned), learned
 
 
+def test_tables_of_another_version(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer)
+    sw.reaches(1, 2)
+    peer.close()
+    net.wait_until("it to be missed", lambda: sw.status()["controllers"] == 0)
+    old = sw.peer(version=1)
+    assert old.ask(18, answer=19) == b""
+    assert sw.show("flows") == [] and sw.pings(1, 2, 1) == 0
+    for a, b in ((1, 2), (2, 1)):
+        wildcards = 0x3fffff & ~1  # all but the port
+        match = struct.pack("!IH6s6sHBxHBB2xIIHH", wildcards, a, bytes(6), bytes(6), 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        old.send(14, match + struct.pack("!QHHHHIHHHHHH", 0, 0, 0, 0, 1, 0xffffffff, 0xffff, 0, 0, 8, b, 0))
+    assert old.ask(18, answer=19) == b""
+    sw.reaches(1, 2)
+    assert [r["place"] for r in sw.show("flows")] == ["hardware", "hardware"]
+
+
+def test_many_flows(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    for n in range(1200):
+        flow(peer, [(ETH_TYPE, 0x0800, 2), (12, 0x0a010000 + n, 4)], out(1 + n % 2), priority=2)
+    peer.barrier()
+    for n in range(2000):
+        flow(peer, [(ETH_DST, 0x020000000000 + n, 6)], out(1 + n % 2))
+    peer.barrier()
+    usage = sw.status()["chip"]
+    # stations come as fast as the chip promises room for them
+    net.wait_until("all to be in the chip", lambda: sw.status()["chip"]["mac_used"] == 2000)
+    assert usage["acl_used"] == 1200 and usage["refused"] == 0, usage
+    flow(peer, [], b"", command=3)  # all
+    peer.barrier()
+    usage = sw.status()["chip"]
+    assert (usage["acl_used"], usage["mac_used"]) == (0, 0), usage
+
+
 def test_links_at_once(sw):
     sw.up(*LISTENING, *CHIP)
     sw.settled()
@@ -208,5 +248,13 @@ def test_the_chip_forwards_without_its_agent(sw):
         os.kill(int(f.read()), 9)
     net.wait_until("the chip to be missed", lambda: "not attached" in sw.status()["chip"]["state"])
     net.wait_until("its ports to be down", lambda: all(p["link"] == "down" for p in sw.show("ports")))
+    assert "asicd started" in sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    sw.reaches(1, 2)
+    assert [r["place"] for r in sw.show("flows")] == ["hardware", "hardware"]
+    # what was counted in the chip that died nobody knows
+    assert [r["packets"] for r in sw.show("flows")] == [None, None]
+    code, _, err = sw.call("port", "add", "swp3=p1")
+    assert code == 1 and "the ports are the chip's" in err, err
     said = sw.tandem("openflow", "down")
     assert "stopped" in said, said

@@ -419,6 +419,11 @@ enum Change {
 async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
     let change: Change =
         serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("port: {e}")))?;
+    if api.ask(|plant| plant.asic.is_some()).await? {
+        return Err(ApiError::bad_request(
+            "the ports are the chip's: cables are put in with tandem openflow up",
+        ));
+    }
     let (to, answer) = tokio::sync::oneshot::channel();
     let (order, said) = match &change {
         Change::Add(text) => {

@@ -140,6 +140,9 @@ impl Asic {
                 // said once
                 if self.error != said {
                     tracing::warn!("the chip is not attached: {said}");
+                    if let Some(chip) = agent.chip_mut() {
+                        chip.lose(&said);
+                    }
                     self.error = said;
                 }
                 self.sal = None;

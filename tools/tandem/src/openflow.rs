@@ -338,28 +338,25 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     if wanted.is_empty() {
         wanted = known.clone().unwrap_or_default();
     }
-    if let Some(pid) = serving(instance, Daemon::Ofagentd, end)? {
-        if known.as_ref() != Some(&wanted) {
-            bail!(
-                "ofagentd of instance {name} runs with other options: tandem --name {name} openflow down first",
-                name = instance.name()
-            );
-        }
-        let said = format!("ofagentd runs already (pid {pid})");
-        return report(instance, &[said], out);
+    let same = known.as_ref() == Some(&wanted);
+    let serves = serving(instance, Daemon::Ofagentd, end)?;
+    if serves.is_some() && !same {
+        bail!(
+            "ofagentd of instance {name} runs with other options: tandem --name {name} openflow down first",
+            name = instance.name()
+        );
     }
     let (asicd, own) = command_lines(&wanted);
     let text: String = wanted.iter().map(|w| format!("{w}\n")).collect();
     let mut done = Vec::new();
     if let Some(asicd) = asicd {
-        done.push(up_asicd(
-            instance,
-            &asicd,
-            known.as_ref() == Some(&wanted),
-            end,
-        )?);
+        done.push(up_asicd(instance, &asicd, same, end)?);
         // who asks for it to end has to know that it is ours
         replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
+    }
+    if let Some(pid) = serves {
+        done.push(format!("ofagentd runs already (pid {pid})"));
+        return report(instance, &done, out);
     }
     let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
     words.extend(own);
