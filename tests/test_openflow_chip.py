@@ -28,6 +28,13 @@ class ChipSwitch(openflow.Switch):
         """Packets that the chip gave to the CPU."""
         return sum(p["counters"]["rx_cpu_packets"] for p in self.asic("/v1/ports")["items"])
 
+    def chip_pid(self):
+        try:
+            with open(os.path.join(self.folder, "asicd.pid"), encoding="utf-8") as f:
+                return int(f.read())
+        except (OSError, ValueError):
+            return 0
+
     def settled(self):
         net.wait_until("the chip to be as it should", lambda: (self.status()["chip"] or {}).get("state") == "open"
                        and self.status()["chip"]["settled"])
@@ -214,6 +221,15 @@ def test_many_flows(sw):
     assert (usage["acl_used"], usage["mac_used"]) == (0, 0), usage
 
 
+def test_a_chip_that_knows_no_flows_is_refused(sw):
+    for chip, why in (("spectrum-sn2700", "no flow ports"), ("none", "none")):
+        code, _, err = sw.call("up", *LISTENING, "--profile", chip, "--port", "swp1=p1")
+        assert code == 1 and why in err and err.count("\n") == 1, err
+        assert not (sw.chip_pid() and net.pid_alive(sw.chip_pid(), "asicd"))
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+
+
 def test_links_at_once(sw):
     sw.up(*LISTENING, *CHIP)
     sw.settled()
@@ -244,8 +260,7 @@ def test_the_chip_forwards_without_its_agent(sw):
     both_ways(peer)
     sw.reaches(1, 2)
     # and the chip alone goes, and comes back
-    with open(os.path.join(sw.folder, "asicd.pid"), encoding="utf-8") as f:
-        os.kill(int(f.read()), 9)
+    os.kill(sw.chip_pid(), 9)
     net.wait_until("the chip to be missed", lambda: "not attached" in sw.status()["chip"]["state"])
     net.wait_until("its ports to be down", lambda: all(p["link"] == "down" for p in sw.show("ports")))
     assert "asicd started" in sw.up(*LISTENING, *CHIP)

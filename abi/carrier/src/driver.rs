@@ -402,6 +402,11 @@ impl DriverSide {
         get_name(&header.device_name)
     }
 
+    /// What the device can: `TND_FEAT_*`.
+    pub fn offered(&self) -> u64 {
+        handshake::features(&self.region).0
+    }
+
     /// A copy of the platform description: `struct tnd_platform` and what follows it.
     pub fn platform(&self) -> Vec<u8> {
         let (offset, size) = self.layout.platform;

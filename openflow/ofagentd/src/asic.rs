@@ -10,10 +10,11 @@
 //! An attach is always cold: the tables of the chip are this process's, and are written anew.
 
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use tandem_abi::raw;
 use tandem_ofagent::Agent;
 use tandem_ofchip::{Chip, Lookup, PortOf, Setup};
 use tandem_openflow::Version;
@@ -61,6 +62,18 @@ fn ports(platform: &Platform) -> Vec<(PortOf, String)> {
     list.collect()
 }
 
+/// A connection to a chip that has flow ports.
+fn connect(socket: &Path, name: &str) -> anyhow::Result<Sal> {
+    let sal = Sal::connect(socket, name, &Splits::new(), ANSWER)
+        .with_context(|| format!("asicd, {}", socket.display()))?;
+    let chip = &sal.platform().chip;
+    // What does not know them takes their bits for nothing, and answers OK
+    match sal.offered() & raw::TND_FEAT_FLOWS {
+        0 => Err(anyhow!("a chip {chip} has no flow ports")),
+        _ => Ok(sal),
+    }
+}
+
 impl Asic {
     /// Connects to the asicd of an instance: the chip that it is, and its ports.
     ///
@@ -73,8 +86,7 @@ impl Asic {
         version: Version,
         local: bool,
     ) -> anyhow::Result<(Asic, Chip, Vec<FrontPort>)> {
-        let sal = Sal::connect(&socket, &name, &Splits::new(), ANSWER)
-            .with_context(|| format!("asicd, {}", socket.display()))?;
+        let sal = connect(&socket, &name)?;
         let platform = sal.platform();
         for w in &platform.warnings {
             tracing::warn!("{w}");
@@ -160,12 +172,7 @@ impl Asic {
     ) -> anyhow::Result<()> {
         let sal = match &mut self.sal {
             Some(sal) => sal,
-            none => none.insert(Sal::connect(
-                &self.socket,
-                &self.name,
-                &Splits::new(),
-                ANSWER,
-            )?),
+            none => none.insert(connect(&self.socket, &self.name)?),
         };
         let (control, io) = sal.attach(Attach::Cold)?;
         let chip = agent.chip_mut().ok_or(anyhow!("no chip"))?;

@@ -108,6 +108,11 @@ impl Sal {
         self.driver.device_name()
     }
 
+    /// What the device can: `TND_FEAT_*`.
+    pub fn offered(&self) -> u64 {
+        self.driver.offered()
+    }
+
     /// Attaches. The halves of an earlier attach are dead with the call.
     pub fn attach(&mut self, how: Attach) -> Result<(SalControl, SalIo), SalError> {
         let rings = self.driver.attach(how == Attach::Cold)?;

@@ -302,7 +302,14 @@ fn command_lines(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
 }
 
 /// asicd as it is to be, before ofagentd.
-fn up_asicd(instance: &Instance, words: &[String], same: bool, end: Instant) -> Result<String> {
+///
+/// What is said of it, and its number if it did not run before.
+fn up_asicd(
+    instance: &Instance,
+    words: &[String],
+    same: bool,
+    end: Instant,
+) -> Result<(String, Option<u32>)> {
     if let Some(pid) = serving(instance, Daemon::Asicd, end)? {
         if !same {
             bail!(
@@ -310,17 +317,15 @@ fn up_asicd(instance: &Instance, words: &[String], same: bool, end: Instant) -> 
                 name = instance.name()
             );
         }
-        return Ok(format!("asicd runs already (pid {pid})"));
+        return Ok((format!("asicd runs already (pid {pid})"), None));
     }
     let mut all = vec!["--name".to_owned(), instance.name().to_owned()];
     all.extend(words.iter().cloned());
     let (mut child, from) = start(instance, &all, Daemon::Asicd)?;
     let status = wait_ready(instance, Daemon::Asicd, &mut child, from, end)?;
-    Ok(format!(
-        "asicd started (pid {}): {} ports",
-        child.id(),
-        cell(&status["ports"])
-    ))
+    let ports = cell(&status["ports"]);
+    let said = format!("asicd started (pid {}): {ports} ports", child.id());
+    Ok((said, Some(child.id())))
 }
 
 /// What it was last started with, one word a line: a word has no line breaks, as no interface and no option has any.
@@ -348,11 +353,15 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     }
     let (asicd, own) = command_lines(&wanted);
     let text: String = wanted.iter().map(|w| format!("{w}\n")).collect();
+    let kept = instance.dir().join("ofagentd.args");
     let mut done = Vec::new();
+    let mut chip = None;
     if let Some(asicd) = asicd {
-        done.push(up_asicd(instance, &asicd, same, end)?);
+        let (said, started) = up_asicd(instance, &asicd, same, end)?;
+        done.push(said);
+        chip = started;
         // who asks for it to end has to know that it is ours
-        replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
+        replace(&kept, text.as_bytes())?;
     }
     if let Some(pid) = serves {
         done.push(format!("ofagentd runs already (pid {pid})"));
@@ -361,8 +370,26 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
     words.extend(own);
     let (mut child, from) = start(instance, &words, Daemon::Ofagentd)?;
-    let status = wait_ready(instance, Daemon::Ofagentd, &mut child, from, end)?;
-    replace(&instance.dir().join("ofagentd.args"), text.as_bytes())?;
+    let status = match wait_ready(instance, Daemon::Ofagentd, &mut child, from, end) {
+        Ok(status) => status,
+        Err(e) => {
+            // no chip without its agent: the one that this call has started goes, too
+            if matches!(child.try_wait(), Ok(Some(_)))
+                && let Some(pid) = chip
+            {
+                end_daemon(instance, Daemon::Asicd, pid)?;
+                match &known {
+                    Some(words) => {
+                        let text: String = words.iter().map(|w| format!("{w}\n")).collect();
+                        replace(&kept, text.as_bytes())?;
+                    }
+                    None => fs::remove_file(&kept)?,
+                }
+            }
+            return Err(e);
+        }
+    };
+    replace(&kept, text.as_bytes())?;
     let said = format!(
         "ofagentd started (pid {}): datapath {}, {} ports",
         child.id(),
