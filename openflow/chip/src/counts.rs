@@ -208,6 +208,14 @@ impl Counts {
         }
     }
 
+    /// The counters can't be read: nobody knows what their rows have answered.
+    pub fn unreadable(&mut self, now_ns: u64) {
+        let tallies: Vec<Tally> = self.counters.values().map(|c| c.tally).collect();
+        for t in tallies {
+            self.unknown(t, now_ns);
+        }
+    }
+
     /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
     pub fn emptied(&mut self, now_ns: u64) {
         let retiring: Vec<u32> = self

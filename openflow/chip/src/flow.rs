@@ -102,14 +102,14 @@ impl Chip {
         }
     }
 
-    /// What the ports may do. True: something is new, and all flows have to be put once more.
-    pub fn set_ports(&mut self, may: impl Fn(u32) -> May, no_fragments: bool) -> bool {
+    /// What the ports may do; `none`: all frames are the CPU's. True: something is new, and all flows have to be put once more.
+    pub fn set_ports(&mut self, may: impl Fn(u32) -> May, none: bool) -> bool {
         let old = self.ports.clone();
         for (p, m) in &mut self.ports.list {
             *m = may(p.number);
         }
-        self.ports.no_fragments = no_fragments;
-        let takes = |p: &Ports, m: &May| m.receive && !p.no_fragments;
+        self.ports.none = none;
+        let takes = |p: &Ports, m: &May| m.receive && !p.none;
         let (mut closes, mut opens, mut others) = (false, false, false);
         for ((_, a), (_, b)) in old.list.iter().zip(&self.ports.list) {
             closes |= takes(&old, a) && !takes(&self.ports, b);

@@ -181,7 +181,7 @@ impl Chip {
             ports: Ports {
                 list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
                 local: setup.local,
-                no_fragments: false,
+                none: false,
             },
             setup,
             device: None,
@@ -317,7 +317,7 @@ impl Chip {
 
     /// Are all packets of a flow answered in the chip, as far as the chip's rows for it say?
     pub fn in_hardware(&self, id: Id) -> bool {
-        self.is_open() && self.offload.in_hardware(id)
+        self.is_open() && !self.ports.none && self.offload.in_hardware(id)
     }
 
     // -- counters

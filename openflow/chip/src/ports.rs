@@ -47,8 +47,8 @@ pub(crate) struct Ports {
     pub list: Vec<(PortOf, May)>,
     /// There is `LOCAL`, of which the chip knows nothing.
     pub local: bool,
-    /// Are fragments dropped? No row of every chip can ask for them.
-    pub no_fragments: bool,
+    /// Nothing is answered in the chip: fragments are dropped, for which not every chip has rows, or the tables are not asked.
+    pub none: bool,
 }
 
 impl Ports {
@@ -99,10 +99,7 @@ impl Ports {
         let bits = [
             (unaware, raw::TND_PORT_FLOWS_UNAWARE),
             (drop, raw::TND_PORT_FLOWS_DROP),
-            (
-                trap || !of.1.receive || self.no_fragments,
-                raw::TND_PORT_TRAP_ALL,
-            ),
+            (trap || !of.1.receive || self.none, raw::TND_PORT_TRAP_ALL),
         ];
         for (_, bit) in bits.iter().filter(|(set, _)| *set) {
             flags |= bit;

@@ -195,7 +195,11 @@ impl Chip {
                     self.counts.not_asked(id);
                 }
             }
-            What::Last(id) if status == Some(Status::NoEnt) => self.counts.lose(id, now_ns),
+            // asked again, a device that refuses would refuse again
+            What::Last(id) if status.is_some() => {
+                self.counts.lose(id, now_ns);
+                self.drop_object(Target::Counter(id), Scope::Nothing, false);
+            }
             What::Last(id) => self.counts.not_asked(id),
             What::ReadPorts if ok => {
                 for (p, _) in records::<raw::tnd_port_stats>(&output).take(cpl.out_count as usize) {
@@ -215,6 +219,12 @@ impl Chip {
                     0 => self.counts.ends(true),
                     next => self.read_page(What::Read, next),
                 }
+            }
+            // a device may not tell
+            What::ReadPorts if status.is_some() => self.read_page(What::Read, 0),
+            What::Read if status.is_some() => {
+                self.counts.unreadable(now_ns);
+                self.counts.ends(true);
             }
             What::Read | What::ReadPorts => self.counts.ends(false),
             What::Lease if ok => {
@@ -259,9 +269,7 @@ impl Chip {
     fn distrust(&mut self, why: &str, now_ns: u64) {
         tracing::warn!("the chip is not as it should be: {why}: frames go to the CPU until it is");
         self.void();
-        for release in self.room.forget() {
-            self.aside(What::Release, release);
-        }
+        let leases = self.room.forget();
         match self.trust {
             Trust::Whole | Trust::Opening => {
                 self.troubles.mended += 1;
@@ -276,6 +284,10 @@ impl Chip {
             }
             Trust::Trapping => self.lose(why),
             Trust::Trapped { .. } | Trust::Lost { .. } => {}
+        }
+        // behind the ports: nothing is in a hurry but these
+        for release in leases {
+            self.aside(What::Release, release);
         }
     }
 

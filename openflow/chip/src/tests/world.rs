@@ -13,7 +13,6 @@ use super::device::{Fate, Inner, Passed, Shared};
 use super::universe::FIRST;
 use crate::{Chip, Counted, Lookup, May, PortOf, Setup, Tally};
 use std::collections::BTreeMap;
-use tandem_abi::raw;
 use tandem_ofpipeline::stats::FlowStats;
 use tandem_ofpipeline::{Change, ChangeKind, Config, Fragments, PacketIn, Port, Sink, Switch};
 use tandem_openflow::model::{
@@ -193,19 +192,8 @@ impl World {
             return true;
         }
         let (now, fate) = (self.now, self.next);
-        let mut used = false;
-        let said = self.inner(|i| {
-            i.step(now, |cmd| {
-                // A question that is not answered is not worth a fault
-                let write = matches!(
-                    cmd.op,
-                    raw::TND_OP_CREATE | raw::TND_OP_UPDATE | raw::TND_OP_DELETE
-                );
-                used = write;
-                if write { fate } else { Fate::Done }
-            })
-        });
-        if used {
+        let said = self.inner(|i| i.step(now, |_| fate));
+        if said.is_some() {
             self.next = Fate::Done;
         }
         let Some(said) = said else {
