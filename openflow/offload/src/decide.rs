@@ -10,7 +10,7 @@
 use crate::expand::Row;
 use crate::index::{Index, Side};
 use crate::order::Place;
-use crate::{ABSENT, Act, Entry, Id, Offload, Price, Stand, State, Vlan, tables};
+use crate::{ABSENT, Act, Entry, Id, Offload, Only, Price, Stand, State, Vlan, tables};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
@@ -142,6 +142,7 @@ impl Offload {
     /// What the ACL does for a flow's exact rows.
     pub(crate) fn row_act(&self, e: &Entry) -> Act {
         match e.act {
+            _ if e.only == Some(Only::Mac) => Act::Cpu,
             Act::Out { ports, rewrite }
                 if !tables::redirects(&self.chip.acl, ports)
                     || !tables::writes(self.chip.acl.rewrites, rewrite) =>
@@ -173,7 +174,8 @@ impl Offload {
             Act::Cpu => true,
             Act::Drop => false,
         };
-        e.mac.is_some() && act && !e.flow.idle && !e.flow.counted
+        let table = e.mac.is_some() && e.only != Some(Only::Acl);
+        table && act && !e.flow.idle && !e.flow.counted
     }
 
     pub(crate) fn set_free(&self, e: &Entry) -> bool {

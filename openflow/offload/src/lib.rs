@@ -40,6 +40,7 @@ use expand::Row;
 use foldhash::HashMap;
 use index::Index;
 use labels::Labels;
+pub use order::Step;
 use order::{Full, Order, Place};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -49,6 +50,44 @@ use tandem_openflow::{Field, Oxm, oxm};
 
 /// A flow, by the caller's number.
 pub type Id = u32;
+
+/// The only table that may answer a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// The ACL: as an entry of the MAC table it would say where its station is.
+    Acl,
+    /// The MAC table: rows of the ACL answer before the chip has asked for the source.
+    Mac,
+}
+
+/// What else is known of a flow that is a chain of several tables' flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// Where its flows stand in their tables, first one first; empty for a flow of one table.
+    pub place: Vec<Step>,
+    /// `None`: whatever table can.
+    pub only: Option<Only>,
+}
+
+/// One of several changes that are one decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Change {
+    Add {
+        id: Id,
+        flow: Flow,
+        chain: Chain,
+    },
+    Modify {
+        id: Id,
+        wanted: Wanted,
+        idle: bool,
+        counted: bool,
+    },
+    Remove {
+        id: Id,
+    },
+}
 
 /// What is known of a flow when it comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,6 +258,7 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub flow: Flow,
+    pub only: Option<Only>,
     pub act: Act,
     pub place: Place,
     pub value: Key,
@@ -283,6 +323,8 @@ pub struct Offload {
     pub(crate) turned: u32,
     pub(crate) labels: Labels,
     pub(crate) device: plan::Device,
+    /// Are several changes planned at once?
+    pub(crate) mixed: bool,
 }
 
 impl Offload {
@@ -314,6 +356,7 @@ impl Offload {
             turned: 0,
             labels: Labels::default(),
             device: plan::Device::default(),
+            mixed: false,
         }
     }
 
@@ -324,6 +367,71 @@ impl Offload {
 
     /// A new flow. One of this number, priority and match is changed in place; another of this number goes first.
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
+        let (value, mask) = Key::of_match(&flow.fields);
+        let same = |e: &Entry| (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask);
+        if self.flows.get(&id).is_some_and(same) {
+            self.weigh(id, flow.traffic);
+            return self.modify(id, flow.wanted, flow.idle, flow.counted);
+        }
+        let mut writes = self.remove(id);
+        self.come(id, flow, Chain::default());
+        self.decide();
+        writes.extend(self.plan());
+        writes
+    }
+
+    /// Other instructions, timeouts or needs of a flow; priority and match stay.
+    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.change(id, wanted, idle, counted);
+        self.decide();
+        self.plan()
+    }
+
+    /// The flow is gone.
+    pub fn remove(&mut self, id: Id) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.leave(id);
+        self.decide();
+        self.plan()
+    }
+
+    /// Several changes at once, as one flow of a pipeline of several tables makes them: between the writes each packet
+    /// has the answer of before all of them, of after all of them, or the CPU's. A number is added or modified once,
+    /// and not the one of a flow that these changes remove.
+    pub fn batch(&mut self, changes: Vec<Change>) -> Vec<Write> {
+        let several = changes.len() > 1;
+        let mut writes = Vec::new();
+        for c in changes {
+            match c {
+                Change::Add { id, flow, chain } => {
+                    writes.extend(self.remove(id));
+                    self.come(id, flow, chain);
+                }
+                Change::Modify {
+                    id,
+                    wanted,
+                    idle,
+                    counted,
+                } => self.change(id, wanted, idle, counted),
+                Change::Remove { id } => {
+                    if self.flows.contains_key(&id) {
+                        self.leave(id);
+                    }
+                }
+            }
+        }
+        self.decide();
+        self.mixed = several;
+        writes.extend(self.plan());
+        writes
+    }
+
+    fn come(&mut self, id: Id, flow: Flow, chain: Chain) {
         let fields: Vec<Oxm> = flow
             .fields
             .iter()
@@ -331,20 +439,15 @@ impl Offload {
             .copied()
             .collect();
         let (value, mask) = Key::of_match(&fields);
-        if let Some(e) = self.flows.get(&id) {
-            if (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask) {
-                self.weigh(id, flow.traffic);
-                return self.modify(id, flow.wanted, flow.idle, flow.counted);
-            }
-            let mut writes = self.remove(id);
-            writes.extend(self.add(id, flow));
-            return writes;
-        }
-        let place = self.order.enter(flow.priority, &mask, id);
+        let place = match chain.place.split_first() {
+            Some((first, then)) => self.order.enter(*first, then, id),
+            None => self.order.enter(Step::new(flow.priority, &mask), &[], id),
+        };
         self.clock += 1;
         let rows = expand::expand(&self.chip.acl, &fields);
         let entry = Entry {
             act: flow.wanted.act(),
+            only: chain.only,
             mac: self.mac_key(&fields),
             standing: Standing {
                 rows: vec![None; rows.len()],
@@ -369,14 +472,11 @@ impl Offload {
             },
         };
         self.enter(id, entry);
-        self.decide();
-        self.plan()
     }
 
-    /// Other instructions, timeouts or needs of a flow; priority and match stay.
-    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) -> Vec<Write> {
+    fn change(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) {
         if !self.flows.contains_key(&id) {
-            return Vec::new();
+            return;
         }
         self.settle(id, ABSENT);
         self.sense(id, false);
@@ -388,18 +488,6 @@ impl Offload {
         }
         self.sense(id, true);
         self.wake(id);
-        self.decide();
-        self.plan()
-    }
-
-    /// The flow is gone.
-    pub fn remove(&mut self, id: Id) -> Vec<Write> {
-        if !self.flows.contains_key(&id) {
-            return Vec::new();
-        }
-        self.leave(id);
-        self.decide();
-        self.plan()
     }
 
     /// What flows have to do, as measured. What trades traffic for traffic is decided anew.
@@ -473,7 +561,7 @@ impl Offload {
         (0u8..)
             .zip(&e.standing.rows)
             .filter(|(_, a)| a.is_some_and(Act::real))
-            .filter_map(|(n, _)| self.labels.of(self.order.full(e.place), n))
+            .filter_map(|(n, _)| self.labels.of(&self.order.full(e.place), n))
             .collect()
     }
 

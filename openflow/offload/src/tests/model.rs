@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
 use crate::tables::{Chip, MacTable};
-use crate::{Act, Flow, Id, MacKey, Offload, PortMask, Rewrite, Vlan, Wanted, Write};
+use crate::{Act, Change, Flow, Id, MacKey, Offload, PortMask, Rewrite, Vlan, Wanted, Write};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_ofpipeline::key::{Key, L4, NET, THERE};
 use tandem_openflow::{Field, Oxm};
@@ -310,6 +310,33 @@ impl World {
             f.counted = counted;
         }
         let writes = self.offload.modify(id, wanted, idle, counted);
+        self.change(software, writes);
+    }
+
+    /// Several of them as one decision.
+    pub fn batch(&mut self, changes: Vec<Change>) {
+        let mut software = self.software.clone();
+        for c in &changes {
+            match c {
+                Change::Add { id, flow, .. } => {
+                    software.flows.insert(*id, flow.clone());
+                }
+                Change::Modify {
+                    id,
+                    wanted,
+                    idle,
+                    counted,
+                } => {
+                    if let Some(f) = software.flows.get_mut(id) {
+                        (f.wanted, f.idle, f.counted) = (*wanted, *idle, *counted);
+                    }
+                }
+                Change::Remove { id } => {
+                    software.flows.remove(id);
+                }
+            }
+        }
+        let writes = self.offload.batch(changes);
         self.change(software, writes);
     }
 

@@ -3,7 +3,7 @@
 use super::model::World;
 use super::property::packets;
 use crate::labels::Labels;
-use crate::order::Order;
+use crate::order::{Order, Rank, Step};
 use crate::tables::{self, MacLookup};
 use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Why, Write};
 use proptest::prelude::*;
@@ -94,10 +94,10 @@ fn the_order_is_the_pipelines() {
     );
     let port = mask(&[Oxm::exact(Field::InPort, 1)]);
     let list = [
-        order.enter(5, &port, 1),
-        order.enter(4, &dst, 2),
-        order.enter(4, &src, 3),
-        order.enter(4, &port, 4),
+        order.enter(Step::new(5, &port), &[], 1),
+        order.enter(Step::new(4, &dst), &[], 2),
+        order.enter(Step::new(4, &src), &[], 3),
+        order.enter(Step::new(4, &port), &[], 4),
     ];
     for pair in list.windows(2) {
         assert!(order.cmp(pair[0], pair[1]).is_lt());
@@ -106,13 +106,44 @@ fn the_order_is_the_pipelines() {
     assert_eq!(dst.rank() > src.rank(), list[1].id < list[2].id);
 }
 
+/// Chains of flows stand by their first flow, then by the second.
+#[test]
+fn chains_stand_as_words_do() {
+    let mut order = Order::default();
+    let mask = |f: Field| Key::of_match(&[Oxm::exact(f, 1)]).1;
+    let step = |priority, f| Step::new(priority, &mask(f));
+    let (a, b) = (step(5, Field::EthDst), step(5, Field::InPort));
+    let miss = Step::new(0, &Key::default());
+    let words = [
+        vec![a, step(2, Field::EthSrc), step(1, Field::EthSrc)],
+        vec![a, step(2, Field::EthSrc), miss],
+        vec![a, step(1, Field::EthDst), step(9, Field::EthDst)],
+        vec![a, miss],
+        vec![b, step(9, Field::EthDst)],
+        vec![miss],
+    ];
+    // Came in another order than they stand in
+    let mut places: Vec<_> = (0..6u32).zip(&words).rev().collect::<Vec<_>>();
+    let mut list: Vec<_> = places
+        .drain(..)
+        .map(|(n, w)| order.enter(w[0], &w[1..], 10 - n))
+        .collect();
+    list.reverse();
+    for (n, a) in list.iter().enumerate() {
+        for b in &list[n + 1..] {
+            assert!(order.cmp(*a, *b).is_lt() && order.cmp(*b, *a).is_gt());
+            assert!(order.full(*a) < order.full(*b));
+        }
+    }
+}
+
 proptest! {
     /// Rows keep their order whatever comes and goes, and a move passes by no other row.
     #[test]
     fn numbers_of_rows(ops in proptest::collection::vec((0..3u8, any::<u16>()), 1..400)) {
         let mut labels = Labels::default();
         let mut chip: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
-        let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+        let key = |n: u32| (n, Rank::default(), 0);
         let mut last = 1u32 << 31;
         for (op, n) in ops {
             // Most of them between two that are there, so that the gaps are used up
@@ -121,8 +152,8 @@ proptest! {
                 1 => { last = last.wrapping_add(1); last }
                 _ => { last = last.wrapping_sub(u32::from(n & 1)); last }
             };
-            if labels.of(key(n), 0).is_some() {
-                let at = labels.remove(key(n), 0).unwrap();
+            if labels.of(&key(n), 0).is_some() {
+                let at = labels.remove(&key(n), 0).unwrap();
                 prop_assert_eq!(chip.remove(&at), Some((n, 0)));
                 continue;
             }
@@ -144,7 +175,7 @@ proptest! {
 #[test]
 fn rows_between_two_rows_without_end() {
     let mut labels = Labels::default();
-    let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+    let key = |n: u32| (n, Rank::default(), 0);
     labels.insert(key(0), 0);
     let mut moved = 0;
     for n in (1..3000).rev() {
