@@ -18,9 +18,10 @@ use tandem_ofpipeline::key::Key;
 impl Offload {
     pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
         let mut holes = 0;
+        let (value, mask) = e.answers();
         let _ = self
             .holes
-            .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |_| {
+            .meets(&self.order, &value, &mask, e.place, Side::Front, |_| {
                 holes += 1;
                 ControlFlow::Continue(())
             });
@@ -265,10 +266,11 @@ impl Offload {
             return;
         };
         let sign = if now { 1 } else { -1 };
+        let (value, mask) = g.answers();
         let mut front = Vec::new();
         let _ = self
             .sensitive
-            .meets(&self.order, &g.value, &g.mask, g.place, Side::Front, |e| {
+            .meets(&self.order, &value, &mask, g.place, Side::Front, |e| {
                 front.push(e);
                 ControlFlow::Continue(())
             });
@@ -305,8 +307,8 @@ impl Offload {
         if let Some(by) = self.all.covered_by(&self.order, &e.value, &e.mask, e.place) {
             return state(Stand::Dead(by), false);
         }
-        if e.flow.fields.is_empty() && e.act == Act::Drop && self.chip.miss_drop && !e.flow.counted
-        {
+        let all = e.flow.fields.is_empty() && e.only.is_none();
+        if all && e.act == Act::Drop && self.chip.miss_drop && !e.flow.counted {
             return state(Stand::Miss, false);
         }
         let mac = self.mac_can(e) && !e.mac_denied && self.set_free(e);
@@ -412,6 +414,7 @@ impl Offload {
             return;
         }
         let (value, mask, place) = (e.value, e.mask, e.place);
+        let (answers, unknown) = (e.answers(), e.is_unknown());
         let worth = (e.flow.traffic, Reverse(e.since), id);
         // Rows, entries, and their room
         if old.stand != new.stand {
@@ -479,9 +482,10 @@ impl Offload {
         }
         if old.real != new.real {
             if new.real {
-                self.real.insert_weighed(&value, &mask, place, worth.0);
+                self.real
+                    .insert_weighed(&answers.0, &answers.1, place, worth.0);
             } else {
-                self.real.remove(&value, &mask, id);
+                self.real.remove(&answers.0, &answers.1, id);
             }
         }
         // Those in front
@@ -533,6 +537,9 @@ impl Offload {
             self.wake(g);
         }
         for g in behind {
+            if self.flows.get(&g).is_some_and(|g| g.is_apart(unknown)) {
+                continue;
+            }
             let was = self.is_turned(g);
             if let Some(e) = self.flows.get_mut(&g) {
                 e.holes = if new.hole {

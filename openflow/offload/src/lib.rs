@@ -45,18 +45,19 @@ use order::{Full, Order, Place};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use tables::Chip;
-use tandem_ofpipeline::key::Key;
+use tandem_ofpipeline::key::{Key, THERE};
 use tandem_openflow::{Field, Oxm, oxm};
 
 /// A flow, by the caller's number.
 pub type Id = u32;
 
 /// The only table that may answer a flow's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Only {
     /// The ACL: as an entry of the MAC table it would say where its station is.
     Acl,
-    /// The MAC table: rows of the ACL answer before the chip has asked for the source.
+    /// The MAC table, behind a question for the source, which rows of the ACL come before: frames whose source it does
+    /// not have at their port go to the CPU.
     Mac,
 }
 
@@ -67,7 +68,12 @@ pub struct Chain {
     pub place: Vec<Step>,
     /// `None`: whatever table can.
     pub only: Option<Only>,
+    /// No frame of it has a source that the MAC table has at its port: a flow of [`Only::Mac`] does not answer them.
+    pub unknown: bool,
 }
+
+/// Beside what a packet has: its source is in the MAC table, at its port.
+const KNOWN: u64 = 1 << 63;
 
 /// One of several changes that are one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -438,11 +444,15 @@ impl Offload {
             .filter(|o| o.mask != 0)
             .copied()
             .collect();
-        let (value, mask) = Key::of_match(&fields);
+        let (value, mut mask) = Key::of_match(&fields);
         let place = match chain.place.split_first() {
             Some((first, then)) => self.order.enter(*first, then, id),
             None => self.order.enter(Step::new(flow.priority, &mask), &[], id),
         };
+        // Its rows ask for no source: in them it stays away
+        if chain.unknown {
+            mask.0[THERE] |= KNOWN;
+        }
         self.clock += 1;
         let rows = expand::expand(&self.chip.acl, &fields);
         let entry = Entry {
@@ -593,6 +603,26 @@ impl Offload {
 }
 
 impl Entry {
+    /// The match of those packets that it may answer: who meets the others alone does not stand in its way.
+    pub(crate) fn answers(&self) -> (Key, Key) {
+        let (mut value, mut mask) = (self.value, self.mask);
+        if self.only == Some(Only::Mac) {
+            value.0[THERE] |= KNOWN;
+            mask.0[THERE] |= KNOWN;
+        }
+        (value, mask)
+    }
+
+    /// Has no packet of it a source that the MAC table has?
+    pub(crate) fn is_unknown(&self) -> bool {
+        (self.mask.0[THERE] & !self.value.0[THERE]) & KNOWN != 0
+    }
+
+    /// Is there no packet of the other that this one answers?
+    pub(crate) fn is_apart(&self, unknown: bool) -> bool {
+        unknown && self.only == Some(Only::Mac)
+    }
+
     /// Do its rows, where it stands, ask for all that it does?
     pub(crate) fn rows_exact(&self, stand: Stand) -> bool {
         match stand {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random flows of a universe so small that most of them overlap.
-use super::model::{PRESENT, Packet, World};
+use super::model::{KNOWN, PRESENT, Packet, World};
 use super::reference;
 use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
-use crate::{Act, Beyond, Chain, Change, Flow, PortMask, Rewrite, Wanted};
+use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Wanted};
 use proptest::prelude::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_ofpipeline::{Config, Switch};
@@ -346,6 +346,35 @@ proptest! {
         }
         if roomy {
             reference::from_scratch(&w);
+        }
+    }
+
+    /// Flows for known sources, and others, on a chip that asks for the source where no row matched: the same.
+    #[test]
+    fn known_sources(chip in 0..10usize, ops in ops(30), only in any::<u64>()) {
+        let mut w = World::asking(chips()[chip].clone(), packets());
+        for (n, op) in ops.iter().enumerate() {
+            let Op::Add(id, f) = op else {
+                play(&mut w, op);
+                continue;
+            };
+            let id = number(&w, *id, f);
+            let mut changes = Vec::new();
+            if w.software.flows.contains_key(&id) {
+                w.batch(vec![Change::Remove { id }]);
+            }
+            let from = f.fields.iter().find(|o| o.field == Field::EthSrc);
+            let checked = only >> (n % 64) & 1 == 1;
+            changes.push(Change::Add {
+                id,
+                flow: f.clone(),
+                chain: Chain {
+                    place: Vec::new(),
+                    only: checked.then_some(Only::Mac),
+                    unknown: !checked && from.is_some_and(|o| o.value != KNOWN),
+                },
+            });
+            w.batch(changes);
         }
     }
 
