@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rules are, one by one.
+use super::model::{World, exact};
+use crate::{Answer, Effect, Flow, Limits, Tag};
+use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
+use tandem_openflow::{Action, Field, Instructions, Oxm, port};
+
+fn flow(table: u8, priority: u16, fields: &[Oxm], apply: &[Action], goto: Option<u8>) -> Flow {
+    Flow {
+        table,
+        priority,
+        fields: fields.to_vec(),
+        instructions: Instructions {
+            apply: Some(apply.to_vec()),
+            goto,
+            ..Instructions::default()
+        },
+        idle: false,
+        counted: false,
+    }
+}
+
+fn out(port: u32) -> Action {
+    Action::Output { port, max_len: 0 }
+}
+
+fn vid(v: u16) -> Action {
+    Action::SetField {
+        field: Field::VlanVid,
+        value: 0x1000 | u128::from(v),
+    }
+}
+
+fn tagged(v: u128) -> Oxm {
+    exact(Field::VlanVid, 0x1000 | v)
+}
+
+const UNTAGGED: Oxm = Oxm::exact(Field::VlanVid, 0);
+
+fn sent(port: u8, tag: Tag) -> Answer {
+    Answer::Out {
+        ports: PortMask::one(port),
+        effect: Effect {
+            rewrite: Rewrite::default(),
+            tag,
+        },
+    }
+}
+
+/// Rules in their order: match and answer.
+fn rules(w: &World) -> Vec<(Vec<Oxm>, Answer)> {
+    let mut all: Vec<_> = w.compose.rules().map(|(_, r)| r.clone()).collect();
+    all.sort_by(|a, b| a.place.cmp(&b.place));
+    all.into_iter().map(|r| (r.fields, r.answer)).collect()
+}
+
+/// Two tables of a switch with an access port and a trunk.
+fn access() -> World {
+    let mut w = World::new(Limits::default());
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let push = [Action::PushVlan(0x8100), vid(100)];
+    assert!(w.add(1, flow(0, 9, &[p, UNTAGGED], &push, Some(1))));
+    assert!(w.add(2, flow(0, 9, &[q, tagged(100)], &[], Some(1))));
+    let to = |n| exact(Field::EthDst, n);
+    let pop = |n| [Action::PopVlan, out(n)];
+    assert!(w.add(3, flow(1, 5, &[to(1), tagged(100)], &pop(1), None)));
+    assert!(w.add(4, flow(1, 5, &[to(2), tagged(100)], &[out(2)], None)));
+    assert!(w.add(5, flow(1, 5, &[to(3), tagged(200)], &[out(3)], None)));
+    w
+}
+
+#[test]
+fn a_match_is_seen_back_through_what_is_written() {
+    let w = access();
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let to = |n| exact(Field::EthDst, n);
+    let push = Tag::Push {
+        tpid: 0x8100,
+        vid: Some(100),
+        pcp: None,
+    };
+    let all = rules(&w);
+    let has = |fields: &[Oxm], answer| all.contains(&(fields.to_vec(), answer));
+    // Back where it came from is nowhere
+    assert!(has(&[p, to(1), UNTAGGED], Answer::Drop));
+    assert!(has(&[q, to(1), tagged(100)], sent(1, Tag::Pop)));
+    assert!(has(&[p, to(2), UNTAGGED], sent(2, push)));
+    assert!(has(&[q, to(2), tagged(100)], Answer::Drop));
+    // VLAN 200 is met by nobody; what no flow matches is dropped behind its own beginning
+    assert!(has(&[p, UNTAGGED], Answer::Drop) && has(&[q, tagged(100)], Answer::Drop));
+    assert_eq!(all.len(), 7);
+    assert_eq!(all.last(), Some(&(vec![], Answer::Drop)));
+}
+
+#[test]
+fn a_change_is_told_as_little_as_it_is() {
+    let mut w = access();
+    // Another way to the same answers: nothing to tell
+    let mut f = w.flows[&2].clone();
+    f.instructions.metadata = Some((7, 7));
+    let changes = w.compose.modify(2, f.instructions.clone(), false, false);
+    assert_eq!(changes, vec![]);
+    // A station that moves: from the trunk in place; from the port it is the CPU's now and then, as a tag comes
+    let f = flow(1, 5, &[], &[out(3)], None);
+    let changes = w.compose.modify(4, f.instructions, false, false);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    let in_place = |c| matches!(c, &tandem_ofoffload::Change::Modify { .. });
+    assert!(changes.iter().all(in_place));
+    assert_eq!(w.compose.rules_of(4).len(), 2);
+    assert_eq!(w.compose.rules_of(1).len(), 3);
+}
+
+#[test]
+fn two_forms_of_a_packet_are_the_cpus() {
+    let mut w = access();
+    let flood = [out(2), Action::PopVlan, out(1), out(3)];
+    assert!(w.add(6, flow(1, 1, &[tagged(100)], &flood, None)));
+    let all = rules(&w);
+    let of = |fields: &[Oxm]| all.iter().find(|(f, _)| f == fields).unwrap().1;
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    assert_eq!(of(&[p, UNTAGGED]), Answer::Cpu(Some(Beyond::Copies)));
+    // From the trunk there is one form, without the tag
+    let Answer::Out { ports, effect } = of(&[q, tagged(100)]) else {
+        panic!();
+    };
+    assert_eq!((ports.count(), effect.tag), (2, Tag::Pop));
+}
+
+/// A switch that learns, on two trunks; `n` stations for each.
+fn learning(n: u128) -> World {
+    let mut w = World::new(Limits::default());
+    let mut id = 0;
+    let mut add = |f: Flow| {
+        id += 1;
+        assert!(w.add(id, f));
+    };
+    let ask = [out(port::CONTROLLER)];
+    for p in 1..3u128 {
+        let port = exact(Field::InPort, p);
+        add(flow(0, 9, &[port, tagged(100)], &[], Some(1)));
+        for m in 0..n {
+            let (src, dst) = (
+                exact(Field::EthSrc, p << 8 | m),
+                exact(Field::EthDst, p << 8 | m),
+            );
+            add(flow(1, 5, &[port, src, tagged(100)], &[], Some(2)));
+            add(flow(2, 5, &[dst, tagged(100)], &[out(p as u32)], None));
+        }
+    }
+    add(flow(1, 4, &[tagged(100)], &ask, Some(2)));
+    w
+}
+
+#[test]
+fn a_table_of_sources_is_one_question() {
+    let mut w = learning(4);
+    assert!(w.compose.asks_sources());
+    assert_eq!(w.compose.sources().len(), 8);
+    let entry = |w: &World, m: u128| {
+        let fields = [exact(Field::EthDst, m), tagged(100)];
+        let all: Vec<_> = w.compose.rules().map(|(_, r)| r.clone()).collect();
+        let r = all.into_iter().find(|r| r.fields == fields).unwrap();
+        assert!(r.checked && r.only == Some(Only::Mac));
+        r.answer
+    };
+    assert_eq!(entry(&w, 0x101), sent(1, Tag::Keep));
+    assert_eq!(entry(&w, 0x203), sent(2, Tag::Keep));
+    // Eight stations, what no station is for, what is in no VLAN
+    assert_eq!(w.compose.rules().count(), 10);
+    // Frames to a station would go where it is not heard: its entry would say that it is
+    let port = exact(Field::InPort, 1);
+    w.remove(2);
+    assert_eq!(entry(&w, 0x100), Answer::Cpu(Some(Beyond::Source)));
+    w.add(
+        2,
+        flow(
+            1,
+            5,
+            &[port, exact(Field::EthSrc, 0x100), tagged(100)],
+            &[],
+            Some(2),
+        ),
+    );
+    assert_eq!(entry(&w, 0x100), sent(1, Tag::Keep));
+    // A port whose chains stand elsewhere: its sources are the CPU's, and so are its stations
+    w.remove(1);
+    w.add(1, flow(0, 10, &[port, tagged(100)], &[], Some(1)));
+    assert_eq!(w.compose.sources().len(), 4);
+    assert_eq!(entry(&w, 0x101), Answer::Cpu(Some(Beyond::Source)));
+    // Nothing behind that asks the controller: chains as others
+    let last = *w.flows.keys().last().unwrap();
+    w.remove(last);
+    assert!(!w.compose.asks_sources());
+    assert!(
+        w.compose
+            .rules()
+            .all(|(_, r)| !r.checked && r.only.is_none())
+    );
+}
+
+#[test]
+fn an_entry_beside_a_table_of_sources_is_in_the_acl() {
+    let mut w = learning(1);
+    let fields = [exact(Field::EthDst, 0x7777), tagged(100)];
+    w.add(90, flow(0, 20, &fields, &[out(3)], None));
+    let only = |w: &World| {
+        w.compose
+            .rule(*w.compose.rules_of(90).first().unwrap())
+            .unwrap()
+            .only
+    };
+    assert_eq!(only(&w), Some(Only::Acl));
+    let last = w.flows.keys().copied().filter(|n| *n < 90).max().unwrap();
+    w.remove(last);
+    assert_eq!(only(&w), None);
+}
+
+#[test]
+fn too_many_chains_are_one_rule() {
+    let limits = Limits {
+        per_flow: 3,
+        ..Limits::default()
+    };
+    let mut w = World::new(limits);
+    let port = exact(Field::InPort, 1);
+    w.add(1, flow(0, 9, &[port], &[], Some(1)));
+    for m in 0..4u32 {
+        let dst = exact(Field::EthDst, u128::from(m));
+        w.add(2 + m, flow(1, 5, &[dst], &[out(2)], None));
+    }
+    let cut = (vec![port], Answer::Cpu(Some(Beyond::Chains)));
+    assert_eq!(rules(&w), vec![cut, (vec![], Answer::Drop)]);
+    assert_eq!(w.compose.cuts(), 1);
+    w.remove(2);
+    assert_eq!(w.compose.cuts(), 1);
+    w.remove(3);
+    assert_eq!((w.compose.cuts(), rules(&w).len()), (0, 4));
+}
