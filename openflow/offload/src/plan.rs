@@ -17,7 +17,7 @@
 //! that of a flow that has all of its packets.
 use crate::index::Side;
 use crate::order::Full;
-use crate::{Act, Entry, Id, MacKey, Offload, PortMask, Stand, Standing, Write, decide};
+use crate::{Act, Entry, Id, MacKey, Offload, Only, PortMask, Stand, Standing, Write, decide};
 use foldhash::{HashMap, HashSet};
 
 /// What the chip has beyond what stands with each flow.
@@ -256,8 +256,8 @@ impl Offload {
     fn turn(&mut self, j: &Job, tight: bool, crowded: bool, out: &mut Vec<Write>) {
         let Some(e) = self.entry(j) else { return };
         let standing = e.standing.clone();
-        // Packets of a flow that goes meet what it does now only when it does what it will
-        let mixed = self.mixed && !self.gone.is_empty();
+        // Packets of a flow that goes, or of a source that comes, meet what it does only when it does what it will
+        let mixed = self.mixed && (!self.gone.is_empty() || e.only == Some(Only::Mac));
         let other = |now: Option<Act>, want: Option<Act>| mixed && want.is_some() && now != want;
         for (n, (now, want)) in (0u8..).zip(standing.rows.iter().zip(&j.want.rows)) {
             if real(*now) && (tight || *want == Some(Act::Cpu) || other(*now, *want)) {

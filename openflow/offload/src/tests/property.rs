@@ -3,7 +3,7 @@
 use super::model::{KNOWN, PRESENT, Packet, World};
 use super::reference;
 use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
-use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Wanted};
+use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Wanted, Why};
 use proptest::prelude::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_ofpipeline::{Config, Switch};
@@ -364,17 +364,24 @@ proptest! {
                 w.batch(vec![Change::Remove { id }]);
             }
             let from = f.fields.iter().find(|o| o.field == Field::EthSrc);
-            let checked = only >> (n % 64) & 1 == 1;
+            let only = match only.rotate_right(2 * n as u32) & 3 {
+                0 => Some(Only::Mac),
+                1 => Some(Only::Acl),
+                _ => None,
+            };
+            let checked = only == Some(Only::Mac);
             changes.push(Change::Add {
                 id,
                 flow: f.clone(),
                 chain: Chain {
                     place: Vec::new(),
-                    only: checked.then_some(Only::Mac),
+                    only,
                     unknown: !checked && from.is_some_and(|o| o.value != KNOWN),
                 },
             });
             w.batch(changes);
+            let mac = matches!(w.offload.why(id), Some(Why::Mac { .. }));
+            prop_assert!(!mac || only != Some(Only::Acl));
         }
     }
 

@@ -5,7 +5,9 @@ use super::property::packets;
 use crate::labels::Labels;
 use crate::order::{Order, Rank, Step};
 use crate::tables::{self, MacLookup};
-use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Why, Write};
+use crate::{
+    Act, Beyond, Chain, Change, Flow, Offload, Only, PortMask, Rewrite, Wanted, Why, Write,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tandem_ofpipeline::key::Key;
@@ -184,6 +186,54 @@ fn rows_between_two_rows_without_end() {
     let numbers: Vec<u32> = labels.iter().map(|(_, n)| n).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b));
     assert!(moved > 0 && moved < 60_000, "{moved}");
+}
+
+/// A flow of a source that the MAC table does not have guards nothing there: without it, its rows for IP would trap
+/// all IP of its port, as their key has no source address.
+#[test]
+fn unknown_sources_stand_in_nobodys_way() {
+    for (size, unknown, rows, turned) in [
+        (2048, true, 5, 1),
+        (2048, false, 7, 0),
+        (0, true, 0, 1),
+        (0, false, 0, 2),
+    ] {
+        let mut chip = tables::vsc9953(MacLookup::Vlan);
+        chip.acl.size = size;
+        let mut o = Offload::new(chip);
+        let add = |id, priority, fields: &[(Field, u128)], act, chain| Change::Add {
+            id,
+            flow: Flow {
+                priority,
+                fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+                wanted: Wanted::Act(act),
+                idle: false,
+                counted: false,
+                traffic: u64::from(priority == 5),
+            },
+            chain,
+        };
+        let known = Chain {
+            only: Some(Only::Mac),
+            ..Chain::default()
+        };
+        let from = Chain {
+            unknown,
+            ..Chain::default()
+        };
+        let to = [(Field::EthDst, 0x0200_0000_0001), (Field::VlanVid, 0x1005)];
+        let source = [(Field::InPort, 1), (Field::EthSrc, 0xffff_ffff_ffff)];
+        // An entry that answers whoever asks has to trap for it
+        let other = [(Field::EthDst, 0x0200_0000_0002), (Field::VlanVid, 0x1005)];
+        o.batch(vec![
+            add(1, 5, &to, Act::port(1), known),
+            add(2, 6, &source, Act::Drop, from),
+            add(3, 4, &other, Act::port(2), Chain::default()),
+        ]);
+        let u = o.usage();
+        let is = (u.mac_used, u.acl_used, u.turned);
+        assert_eq!(is, (2, rows, turned), "{size} lines, unknown {unknown}");
+    }
 }
 
 #[test]
