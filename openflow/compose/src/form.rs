@@ -287,7 +287,7 @@ impl Form {
                 self.beyond = Some(Beyond::Rewrite);
                 self.forget(|f| f == Field::EthType || above(f));
             }
-            // What a packet is whose TTL is used up depends on more than its match; so does what is below a PBB header
+            // Whether a TTL is used up its match does not say; nor what is below a PBB header
             _ => self.cpu = Some(Some(Beyond::Rewrite)),
         }
     }

@@ -407,9 +407,10 @@ impl Compose {
                 x.is_some_and(|x| both(&x.fields, &frame).is_some())
             };
             let nodes = self.sources.of.keys().filter(met);
-            let places: BTreeSet<Vec<Step>> = nodes.map(|n| self.place(*n)).collect();
-            let mut places = places.into_iter();
-            if let (Some(one), None) = (places.next(), places.next()) {
+            let mut places: BTreeSet<Vec<Step>> = nodes.map(|n| self.place(*n)).collect();
+            if places.len() == 1
+                && let Some(one) = places.pop_first()
+            {
                 classes.entry(one).or_default().insert(*p);
             }
         }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+mod chip;
 mod faucet;
 mod model;
 mod property;

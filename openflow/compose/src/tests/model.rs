@@ -23,10 +23,12 @@ pub fn ports(number: u32) -> BTreeMap<u32, PortMask> {
     list
 }
 
-#[derive(Default)]
-struct Out {
-    sent: Vec<(u32, Vec<u8>)>,
-    told: usize,
+/// What became of a packet.
+#[derive(Clone, Debug, Default)]
+pub struct Out {
+    pub sent: Vec<(u32, Vec<u8>)>,
+    /// How often the controller was told.
+    pub told: usize,
 }
 
 impl Sink for Out {
@@ -84,6 +86,8 @@ pub struct World {
     pub flows: BTreeMap<FlowId, Flow>,
     /// The rules as they were told, change by change.
     pub told: BTreeMap<RuleId, Told>,
+    /// The changes since they were taken.
+    pub changes: Vec<Vec<Change>>,
 }
 
 fn of_rule(r: &Rule) -> Told {
@@ -123,6 +127,7 @@ impl World {
             compose,
             flows: BTreeMap::new(),
             told: BTreeMap::new(),
+            changes: Vec::new(),
         };
         w.tell(changes);
         w
@@ -130,6 +135,7 @@ impl World {
 
     /// Each number is told once, one that is new is new, one that goes or changes was there.
     pub fn tell(&mut self, changes: Vec<Change>) {
+        self.changes.push(changes.clone());
         let mut used = Vec::new();
         for c in changes {
             let id = match &c {
@@ -238,9 +244,7 @@ impl World {
         let sources = self.compose.sources();
         let mut sum = Judged::default();
         for p in packets {
-            let mut out = Out::default();
-            framed(&p.bytes, |f| self.switch.process(f, p.port, 0, &mut out));
-            out.sent.sort();
+            let out = self.pipeline(p);
             let met = |(v, m, _): &&(Key, Key, Rule)| p.key.and(m) == *v;
             let (_, _, rule) = rules.iter().find(met).expect("no rule");
             let vlan = match p.key.get(Field::VlanVid) {
@@ -274,7 +278,15 @@ impl World {
         sum
     }
 
-    fn carried_out(&mut self, p: &Packet, answer: Answer) -> Vec<(u32, Vec<u8>)> {
+    /// What the pipeline does with a packet.
+    pub fn pipeline(&mut self, p: &Packet) -> Out {
+        let mut out = Out::default();
+        framed(&p.bytes, |f| self.switch.process(f, p.port, 0, &mut out));
+        out.sent.sort();
+        out
+    }
+
+    pub fn carried_out(&mut self, p: &Packet, answer: Answer) -> Vec<(u32, Vec<u8>)> {
         let Answer::Out { ports, effect } = answer else {
             return Vec::new();
         };

@@ -235,14 +235,24 @@ fn flow(learning: bool) -> impl Strategy<Value = Flow> {
 }
 
 #[derive(Clone, Debug)]
-enum Op {
+pub enum Op {
     Add(Flow),
     Learn(u128, u32, u128),
     Remove(usize),
     Modify(usize, Flow),
 }
 
-fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
+impl Op {
+    /// A change of one flow each.
+    pub fn steps(&self) -> Vec<Op> {
+        match self {
+            Op::Learn(m, p, v) => learned(*m, *p, *v).map(Op::Add).into(),
+            op => vec![op.clone()],
+        }
+    }
+}
+
+pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
     let learn = (0..2usize, 1..3u32, 0..2u128).prop_map(|(m, p, v)| Op::Learn([A, B][m], p, v));
     let list = move |learning| {
         let op = prop_oneof![
@@ -256,7 +266,7 @@ fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
     prop_oneof![list(false), list(true)]
 }
 
-fn play(w: &mut World, op: &Op, next: &mut u32) {
+pub fn play(w: &mut World, op: &Op, next: &mut u32) {
     let ids: Vec<u32> = w.flows.keys().copied().collect();
     let nth = |n: usize| ids.get(n.checked_rem(ids.len())?).copied();
     match op {

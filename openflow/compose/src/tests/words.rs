@@ -92,6 +92,63 @@ fn a_match_is_seen_back_through_what_is_written() {
     assert_eq!(all.last(), Some(&(vec![], Answer::Drop)));
 }
 
+/// Of rules of one beginning, the answer to that match.
+fn answer(w: &World, fields: &[Oxm]) -> Answer {
+    let all = rules(w);
+    let is = all.iter().find(|(f, _)| f == fields);
+    is.unwrap_or_else(|| panic!("{fields:?} in {all:?}")).1
+}
+
+#[test]
+fn what_was_written_is_known() {
+    let mut w = World::new(Limits::default());
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let set = |field, value| [Action::SetField { field, value }];
+    let meta = |m| Some((m, m));
+    // Metadata: by bits
+    let mut f = flow(0, 9, &[p], &[], Some(1));
+    f.instructions.metadata = meta(1);
+    assert!(w.add(1, f));
+    let mut f = flow(1, 9, &[], &[], Some(2));
+    f.instructions.metadata = meta(2);
+    assert!(w.add(2, f));
+    assert!(w.add(3, flow(2, 9, &[exact(Field::Metadata, 3)], &[out(3)], None)));
+    assert_eq!(answer(&w, &[p]), sent(3, Tag::Keep));
+    // An address
+    assert!(w.add(4, flow(0, 9, &[q], &set(Field::EthDst, 7), Some(3))));
+    let ask = [out(port::CONTROLLER)];
+    assert!(w.add(5, flow(3, 9, &[exact(Field::EthDst, 7)], &ask, None)));
+    assert_eq!(answer(&w, &[q]), Answer::Cpu(None));
+}
+
+#[test]
+fn what_cant_be_seen_back_is_the_cpus() {
+    let written = Answer::Cpu(Some(Beyond::Written));
+    let mut w = World::new(Limits::default());
+    let ip = exact(Field::EthType, 0x800);
+    let to = |n| exact(Field::Ipv4Dst, n);
+    let set = [Action::SetField {
+        field: Field::Ipv4Dst,
+        value: 7,
+    }];
+    // A packet that is cut short has no such field, and is not written to
+    assert!(w.add(1, flow(0, 9, &[ip], &set, Some(1))));
+    assert!(w.add(2, flow(1, 9, &[ip, to(7)], &[], None)));
+    assert_eq!(answer(&w, &[ip]), written);
+    // The tag below the one that was popped
+    let outer = tagged(1);
+    assert!(w.add(3, flow(0, 9, &[outer], &[Action::PopVlan], Some(2))));
+    assert!(w.add(4, flow(2, 9, &[tagged(2)], &[], None)));
+    assert_eq!(answer(&w, &[outer]), written);
+    // and what the action set writes there
+    w.remove(4);
+    let mut f = flow(0, 9, &[outer], &[], Some(2));
+    f.instructions.write = Some(vec![vid(3), out(2)]);
+    w.modify(3, &f);
+    assert!(w.add(5, flow(2, 9, &[], &[Action::PopVlan], None)));
+    assert_eq!(answer(&w, &[outer]), Answer::Cpu(Some(Beyond::Tag)));
+}
+
 #[test]
 fn a_change_is_told_as_little_as_it_is() {
     let mut w = access();
@@ -196,6 +253,50 @@ fn a_table_of_sources_is_one_question() {
             .rules()
             .all(|(_, r)| !r.checked && r.only.is_none())
     );
+}
+
+/// Who has no source there has to be the CPU's, all of them; ports have to agree, and stand in one place.
+#[test]
+fn what_is_no_table_of_sources() {
+    let asks = |behind: &[Flow]| {
+        let mut w = learning(2);
+        let last = *w.flows.keys().last().unwrap();
+        w.remove(last);
+        for (n, f) in (100u32..).zip(behind) {
+            assert!(w.add(n, f.clone()));
+        }
+        w.compose.asks_sources()
+    };
+    let ask = [out(port::CONTROLLER)];
+    let ip = exact(Field::EthType, 0x800);
+    assert!(asks(&[flow(1, 4, &[], &ask, None)]));
+    assert!(!asks(&[flow(1, 4, &[], &[], Some(2))]));
+    assert!(!asks(&[flow(1, 4, &[ip], &ask, None)]));
+
+    let station = [exact(Field::EthDst, 0x100), tagged(100)];
+    let port = |n| exact(Field::InPort, n);
+    // Of port 2 it goes elsewhere
+    let mut w = learning(2);
+    assert_eq!(answer(&w, &station), sent(1, Tag::Keep));
+    let second = flow(0, 9, &[port(2), tagged(100)], &[], Some(1));
+    let id = *w.flows.iter().find(|(_, f)| **f == second).unwrap().0;
+    let meta = |m| Oxm::masked(Field::Metadata, m, 1);
+    for (n, m, to) in [(100, 0, 1), (101, 1, 3)] {
+        let fields = [meta(m), station[0], station[1]];
+        assert!(w.add(n, flow(2, 6, &fields, &[out(to)], None)));
+    }
+    let mut f = second.clone();
+    f.instructions.metadata = Some((1, 1));
+    w.modify(id, &f);
+    let first = rules(&w).into_iter().find(|(f, _)| *f == station).unwrap();
+    assert_eq!(first.1, Answer::Cpu(Some(Beyond::Source)));
+    // Chains of port 2 in two places
+    let mut w = learning(2);
+    assert_eq!(w.compose.sources().len(), 4);
+    let fields = [port(2), ip, tagged(100)];
+    assert!(w.add(100, flow(0, 10, &fields, &[], Some(1))));
+    let known = w.compose.sources();
+    assert!(known.len() == 2 && known.iter().all(|s| s.port == 1));
 }
 
 #[test]
