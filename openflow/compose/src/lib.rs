@@ -72,7 +72,7 @@ pub struct Limits {
     pub per_flow: u32,
     /// Beyond one for each flow of table 0.
     pub all: u32,
-    /// Beginnings that were cut and are looked at again after one change.
+    /// Beginnings that were cut and are looked at again after a flow went or changed.
     pub retries: u32,
 }
 
@@ -81,7 +81,7 @@ impl Default for Limits {
         Limits {
             per_flow: 8192,
             all: 65_536,
-            retries: 4,
+            retries: 1,
         }
     }
 }
@@ -117,9 +117,11 @@ pub struct Compose {
     pub(crate) free: Vec<NodeId>,
     /// Beginnings that may have more chains than they may.
     pub(crate) over: BTreeSet<(std::cmp::Reverse<u16>, NodeId)>,
-    /// Those that are cut, and those of them that are to be looked at again.
+    /// Those that are cut; those of them that are to be looked at again; and those where that waits, as flows came,
+    /// which seldom makes for fewer chains.
     pub(crate) cuts: BTreeSet<NodeId>,
     pub(crate) retry: BTreeSet<NodeId>,
+    pub(crate) later: BTreeSet<NodeId>,
     /// Those that are cut because there are too many in all, with the chains that they had.
     pub(crate) starved: BTreeMap<NodeId, u32>,
     pub(crate) rules: Rules,
@@ -140,6 +142,7 @@ impl Compose {
             over: BTreeSet::new(),
             cuts: BTreeSet::new(),
             retry: BTreeSet::new(),
+            later: BTreeSet::new(),
             starved: BTreeMap::new(),
             rules: Rules::default(),
             sources: Sources::default(),
@@ -192,6 +195,7 @@ impl Compose {
 
     /// Looks again at all that was cut and may not need to be any more: for when there is time.
     pub fn settle(&mut self) -> Vec<Change> {
+        self.retry.append(&mut self.later);
         loop {
             self.balance();
             if self.retry.is_empty() {

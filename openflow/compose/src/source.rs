@@ -175,7 +175,8 @@ fn sort_of(k: &crate::Known) -> Option<Sort> {
 }
 
 impl Compose {
-    /// Does a chip have to ask for the source of a frame that no row matched?
+    /// Does a chip have to ask for the source of a frame that no row matched? It begins before, and ends after, the
+    /// writes of the changes that came with another answer than before.
     pub fn asks_sources(&self) -> bool {
         self.sources.is_on()
     }

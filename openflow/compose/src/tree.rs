@@ -271,6 +271,7 @@ impl Compose {
         if was_cut {
             self.cuts.remove(&n);
             self.retry.remove(&n);
+            self.later.remove(&n);
             self.starved.remove(&n);
         }
         if let Some(t) = to.and_then(|t| self.tables.get_mut(&t)) {
@@ -359,7 +360,7 @@ impl Compose {
             },
         );
         self.sort(id, true);
-        self.touched(table);
+        self.touched(table, true);
         if self.resorted(id, table, priority, before, true) {
             return;
         }
@@ -393,7 +394,7 @@ impl Compose {
             t.flows.remove(&(step, id));
         }
         self.sort(id, false);
-        self.touched(table);
+        self.touched(table, false);
         if !self.resorted(id, table, priority, before, false) {
             for n in nodes {
                 let Some(x) = self.node(n) else { continue };
@@ -419,7 +420,7 @@ impl Compose {
             k.flow = new;
         }
         self.sort(id, true);
-        self.touched(table);
+        self.touched(table, false);
         if self.resorted(id, table, priority, before, true) {
             return;
         }
@@ -439,13 +440,18 @@ impl Compose {
     }
 
     /// What was cut and goes through this table may not need to be any more.
-    fn touched(&mut self, table: u8) {
+    fn touched(&mut self, table: u8, came: bool) {
         let through = |n: &&NodeId| {
             let to = self.node(**n).and_then(|x| x.to);
             to.is_some_and(|to| to <= table)
         };
         let nodes: Vec<NodeId> = self.cuts.iter().filter(through).copied().collect();
-        self.retry.extend(nodes);
+        let list = if came {
+            &mut self.later
+        } else {
+            &mut self.retry
+        };
+        list.extend(nodes);
     }
 
     /// Looks again at so many that were cut.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rules are, one by one.
-use super::model::{World, exact};
+use super::model::{World, exact, ports};
 use crate::{Answer, Effect, Flow, Limits, Tag};
 use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
 use tandem_openflow::{Action, Field, Instructions, Oxm, port};
@@ -275,21 +275,22 @@ fn what_is_no_table_of_sources() {
 
     let station = [exact(Field::EthDst, 0x100), tagged(100)];
     let port = |n| exact(Field::InPort, n);
-    // Of port 2 it goes elsewhere
     let mut w = learning(2);
     assert_eq!(answer(&w, &station), sent(1, Tag::Keep));
+    // What port 1 sends to everybody goes out of one port, what port 2 does out of another
+    let everybody = [exact(Field::EthDst, 0xffff_ffff_ffff), tagged(100)];
     let second = flow(0, 9, &[port(2), tagged(100)], &[], Some(1));
     let id = *w.flows.iter().find(|(_, f)| **f == second).unwrap().0;
     let meta = |m| Oxm::masked(Field::Metadata, m, 1);
-    for (n, m, to) in [(100, 0, 1), (101, 1, 3)] {
-        let fields = [meta(m), station[0], station[1]];
+    for (n, m, to) in [(100, 0, 3), (101, 1, 4)] {
+        let fields = [meta(m), everybody[0], everybody[1]];
         assert!(w.add(n, flow(2, 6, &fields, &[out(to)], None)));
     }
+    assert_eq!(answer(&w, &everybody), sent(3, Tag::Keep));
     let mut f = second.clone();
     f.instructions.metadata = Some((1, 1));
     w.modify(id, &f);
-    let first = rules(&w).into_iter().find(|(f, _)| *f == station).unwrap();
-    assert_eq!(first.1, Answer::Cpu(Some(Beyond::Source)));
+    assert_eq!(answer(&w, &everybody), Answer::Cpu(Some(Beyond::Source)));
     // Chains of port 2 in two places
     let mut w = learning(2);
     assert_eq!(w.compose.sources().len(), 4);
@@ -336,4 +337,30 @@ fn too_many_chains_are_one_rule() {
     assert_eq!(w.compose.cuts(), 1);
     w.remove(3);
     assert_eq!((w.compose.cuts(), rules(&w).len()), (0, 4));
+}
+
+#[test]
+fn other_ports_are_other_answers() {
+    let mut w = World::new(Limits::default());
+    let port = |n| exact(Field::InPort, n);
+    assert!(w.add(1, flow(0, 9, &[port(1)], &[], Some(1))));
+    assert!(w.add(2, flow(1, 9, &[], &[out(port::FLOOD)], None)));
+    assert!(w.add(3, flow(0, 9, &[port(2)], &[out(4)], None)));
+    let count = |w: &World| match answer(w, &[port(1)]) {
+        Answer::Out { ports, .. } => ports.count(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(count(&w), 4);
+    let changes = w.compose.set_ports(ports(3));
+    w.tell(changes);
+    assert_eq!(count(&w), 3);
+    let gone = Answer::Cpu(Some(Beyond::Port));
+    assert_eq!(answer(&w, &[port(2)]), gone);
+    // One of this number that is another flow
+    let f = flow(0, 9, &[port(3)], &[out(1)], None);
+    w.flows.insert(3, f.clone());
+    let changes = w.compose.add(3, f);
+    w.tell(changes);
+    assert!(rules(&w).iter().all(|(f, _)| *f != [port(2)]));
+    assert_eq!(answer(&w, &[port(3)]), sent(1, Tag::Keep));
 }
