@@ -58,8 +58,8 @@ pub(crate) enum Seen {
 pub(crate) type Ports = BTreeMap<u32, PortMask>;
 
 /// The outermost tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outer {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outer {
     /// As it came in, or with another VLAN id or priority.
     Own,
     Pushed {
@@ -72,6 +72,8 @@ enum Outer {
     /// Two pushed, or one in the place of another.
     Other,
 }
+
+pub(crate) type Looks = (Outer, Rewrite, u64, Vec<(Field, u128)>);
 
 /// A packet on its way.
 #[derive(Clone, Debug)]
@@ -150,6 +152,12 @@ fn above(f: Field) -> bool {
 }
 
 impl Form {
+    /// What later tables may ask for of it that another packet does not have: of as much the chains are as a rule the
+    /// same.
+    pub fn looks(&self) -> Looks {
+        (self.outer, self.own, self.metadata, self.known.clone())
+    }
+
     /// A later table's match, asked of the packet that came in, of which `came` is known.
     pub fn back(&self, came: &[Oxm], wanted: &[Oxm]) -> Seen {
         let mut left = Vec::new();

@@ -14,7 +14,7 @@
 //! An entry of the MAC table is for all ports. Rules that differ in their port alone are one, and it answers if all
 //! ports agree that have sources in its VLAN. And an entry says both, where its station is and where frames to it go:
 //! one that sends a station's frames to where no flow has it as a source does not answer.
-use crate::form::{Answer, Effect, Seen, both, of};
+use crate::form::{Answer, Effect, Looks, Seen, both, of};
 use crate::rules::Owner;
 use crate::tree::NodeId;
 use crate::{Compose, FlowId, Rule};
@@ -390,10 +390,10 @@ impl Compose {
         })
     }
 
-    /// The ports of a VLAN whose chains stand in one place, the most of them: an entry has one place for all. The
-    /// sources of the others are the CPU's.
+    /// The ports of a VLAN whose chains stand in one place and whose frames look the same there, the most of them: an
+    /// entry is one for all. The sources of the others are the CPU's.
     fn ports_known(&self, v: Vlan) -> BTreeSet<u32> {
-        let mut classes: BTreeMap<Vec<Step>, BTreeSet<u32>> = BTreeMap::new();
+        let mut classes: BTreeMap<(Vec<Step>, Looks), BTreeSet<u32>> = BTreeMap::new();
         for p in self
             .sources
             .ports
@@ -408,7 +408,8 @@ impl Compose {
                 x.is_some_and(|x| both(&x.fields, &frame).is_some())
             };
             let nodes = self.sources.of.keys().filter(met);
-            let mut places: BTreeSet<Vec<Step>> = nodes.map(|n| self.place(*n)).collect();
+            let looks = |n| self.node(n).map(|x| (self.place(n), x.form.looks()));
+            let mut places: BTreeSet<_> = nodes.filter_map(|n| looks(*n)).collect();
             if places.len() == 1
                 && let Some(one) = places.pop_first()
             {

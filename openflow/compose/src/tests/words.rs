@@ -279,18 +279,31 @@ fn what_is_no_table_of_sources() {
     assert_eq!(answer(&w, &station), sent(1, Tag::Keep));
     // What port 1 sends to everybody goes out of one port, what port 2 does out of another
     let everybody = [exact(Field::EthDst, 0xffff_ffff_ffff), tagged(100)];
+    for (n, p, to) in [(100, 1, 3), (101, 2, 3), (101, 2, 4)] {
+        let fields = [port(p), everybody[0], everybody[1]];
+        let f = flow(2, 6, &fields, &[out(to)], None);
+        let changed = w.flows.contains_key(&n);
+        assert!(if changed {
+            w.modify(n, &f)
+        } else {
+            w.add(n, f)
+        });
+        let agree = if (p, to) == (2, 3) {
+            sent(3, Tag::Keep)
+        } else {
+            Answer::Cpu(Some(Beyond::Source))
+        };
+        assert_eq!(answer(&w, &everybody), agree);
+    }
+    // Frames of port 2 that look otherwise to later tables: its sources are the CPU's
     let second = flow(0, 9, &[port(2), tagged(100)], &[], Some(1));
     let id = *w.flows.iter().find(|(_, f)| **f == second).unwrap().0;
-    let meta = |m| Oxm::masked(Field::Metadata, m, 1);
-    for (n, m, to) in [(100, 0, 3), (101, 1, 4)] {
-        let fields = [meta(m), everybody[0], everybody[1]];
-        assert!(w.add(n, flow(2, 6, &fields, &[out(to)], None)));
-    }
-    assert_eq!(answer(&w, &everybody), sent(3, Tag::Keep));
     let mut f = second.clone();
     f.instructions.metadata = Some((1, 1));
     w.modify(id, &f);
-    assert_eq!(answer(&w, &everybody), Answer::Cpu(Some(Beyond::Source)));
+    let known = w.compose.sources();
+    assert!(known.len() == 2 && known.iter().all(|s| s.port == 1));
+    assert_eq!(answer(&w, &everybody), sent(3, Tag::Keep));
     // Chains of port 2 in two places
     let mut w = learning(2);
     assert_eq!(w.compose.sources().len(), 4);
