@@ -184,7 +184,8 @@ CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/
           "pipeline": "asic/pipeline", "firmware": "asic/firmware", "tables": "asic/tables", "queues": "asic/queues",
           "asicd": "asic/asicd", "abi": "abi/rust", "carrier": "abi/carrier", "linux": "linux", "fuzz": "fuzz",
           "CLI": "tools/tandem", "twin": "tests/twin", "cli": "tools/tandem", "protocol": "openflow/protocol",
-          "ofpipeline": "openflow/pipeline", "offload": "openflow/offload", "agent": "openflow/agent"}
+          "ofpipeline": "openflow/pipeline", "offload": "openflow/offload", "compose": "openflow/compose",
+          "agent": "openflow/agent"}
 
 
 def sources(place):

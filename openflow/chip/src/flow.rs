@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows of the first table, as the software pipeline has them, for the decision.
 
-use tandem_ofoffload::{Flow, Id};
+use tandem_ofoffload::{Change, Flow, Id};
 use tandem_ofpipeline::flows;
 use tandem_openflow::{Field, Oxm};
 
@@ -63,7 +63,9 @@ impl Chip {
     /// known.
     pub fn leave(&mut self, ids: &[Id]) -> Vec<Result<Tally, Counted>> {
         let known: Vec<_> = ids.iter().map(|id| self.offload.counts(*id)).collect();
-        let writes = self.offload.remove_all(ids);
+        let writes = self
+            .offload
+            .batch(ids.iter().map(|id| Change::Remove { id: *id }).collect());
         self.apply(writes);
         self.resize();
         let left = ids.iter().zip(known).map(|(id, known)| {

@@ -38,11 +38,13 @@ impl PortMask {
         (0..=u8::MAX).filter(move |p| self.has(*p))
     }
 
-    fn meets(self, other: PortMask) -> bool {
+    /// Has it any of them?
+    pub fn meets(self, other: PortMask) -> bool {
         self.0.iter().zip(other.0).any(|(a, b)| a & b != 0)
     }
 
-    fn join(&mut self, other: PortMask) {
+    /// With these as well.
+    pub fn join(&mut self, other: PortMask) {
         for (a, b) in self.0.iter_mut().zip(other.0) {
             *a |= b;
         }
@@ -103,6 +105,14 @@ pub enum Beyond {
     Copies,
     /// A reserved port other than the controller, or a port that is not the chip's.
     Port,
+    /// A tag that comes or goes.
+    Tag,
+    /// A later table asks for what an earlier one has written, and that can't be asked of the packet that comes in.
+    Written,
+    /// More chains of flows than are composed.
+    Chains,
+    /// True of frames whose source is known alone, and no entry of the MAC table can say that.
+    Source,
 }
 
 /// What a flow wants.

@@ -10,7 +10,7 @@
 use crate::expand::Row;
 use crate::index::{Index, Side};
 use crate::order::Place;
-use crate::{ABSENT, Act, Entry, Id, Offload, Price, Stand, State, Vlan, tables};
+use crate::{ABSENT, Act, Entry, Id, Offload, Only, Price, Stand, State, Vlan, tables};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
@@ -18,9 +18,10 @@ use tandem_ofpipeline::key::Key;
 impl Offload {
     pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
         let mut holes = 0;
+        let (value, mask) = e.answers();
         let _ = self
             .holes
-            .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |_| {
+            .meets(&self.order, &value, &mask, e.place, Side::Front, |_| {
                 holes += 1;
                 ControlFlow::Continue(())
             });
@@ -142,6 +143,7 @@ impl Offload {
     /// What the ACL does for a flow's exact rows.
     pub(crate) fn row_act(&self, e: &Entry) -> Act {
         match e.act {
+            _ if e.only == Some(Only::Mac) => Act::Cpu,
             Act::Out { ports, rewrite }
                 if !tables::redirects(&self.chip.acl, ports)
                     || !tables::writes(self.chip.acl.rewrites, rewrite) =>
@@ -173,7 +175,8 @@ impl Offload {
             Act::Cpu => true,
             Act::Drop => false,
         };
-        e.mac.is_some() && act && !e.flow.idle && !e.flow.counted
+        let table = e.mac.is_some() && e.only != Some(Only::Acl);
+        table && act && !e.flow.idle && !e.flow.counted
     }
 
     pub(crate) fn set_free(&self, e: &Entry) -> bool {
@@ -263,10 +266,11 @@ impl Offload {
             return;
         };
         let sign = if now { 1 } else { -1 };
+        let (value, mask) = g.answers();
         let mut front = Vec::new();
         let _ = self
             .sensitive
-            .meets(&self.order, &g.value, &g.mask, g.place, Side::Front, |e| {
+            .meets(&self.order, &value, &mask, g.place, Side::Front, |e| {
                 front.push(e);
                 ControlFlow::Continue(())
             });
@@ -303,8 +307,9 @@ impl Offload {
         if let Some(by) = self.all.covered_by(&self.order, &e.value, &e.mask, e.place) {
             return state(Stand::Dead(by), false);
         }
+        let all = e.flow.fields.is_empty() && e.only.is_none();
         let unseen = !e.flow.counted && !e.flow.idle;
-        if e.flow.fields.is_empty() && e.act == Act::Drop && self.chip.miss_drop && unseen {
+        if all && e.act == Act::Drop && self.chip.miss_drop && unseen {
             return state(Stand::Miss, false);
         }
         let mac = self.mac_can(e) && !e.mac_denied && self.set_free(e);
@@ -410,6 +415,7 @@ impl Offload {
             return;
         }
         let (value, mask, place) = (e.value, e.mask, e.place);
+        let (answers, unknown) = (e.answers(), e.is_unknown());
         let worth = (e.flow.traffic, Reverse(e.since), id);
         // Rows, entries, and their room
         if old.stand != new.stand {
@@ -477,9 +483,10 @@ impl Offload {
         }
         if old.real != new.real {
             if new.real {
-                self.real.insert_weighed(&value, &mask, place, worth.0);
+                self.real
+                    .insert_weighed(&answers.0, &answers.1, place, worth.0);
             } else {
-                self.real.remove(&value, &mask, id);
+                self.real.remove(&answers.0, &answers.1, id);
             }
         }
         // Those in front
@@ -531,6 +538,9 @@ impl Offload {
             self.wake(g);
         }
         for g in behind {
+            if self.flows.get(&g).is_some_and(|g| g.is_apart(unknown)) {
+                continue;
+            }
             let was = self.is_turned(g);
             if let Some(e) = self.flows.get_mut(&g) {
                 e.holes = if new.hole {

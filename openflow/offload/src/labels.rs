@@ -20,12 +20,12 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
-    pub fn of(&self, place: Full, row: u8) -> Option<u32> {
-        self.rows.get(&(place, row)).copied()
+    pub fn of(&self, place: &Full, row: u8) -> Option<u32> {
+        self.rows.get(&(place.clone(), row)).copied()
     }
 
-    pub fn remove(&mut self, place: Full, row: u8) -> Option<u32> {
-        self.rows.remove(&(place, row))
+    pub fn remove(&mut self, place: &Full, row: u8) -> Option<u32> {
+        self.rows.remove(&(place.clone(), row))
     }
 
     /// Rows and their numbers, front first.
@@ -36,10 +36,11 @@ impl Labels {
     /// A number for a new row, after these moves of others, in their order.
     pub fn insert(&mut self, place: Full, row: u8) -> (u32, Vec<(u32, u32)>) {
         let key = (place, row);
-        let before = self.rows.range(..key).next_back().map(|(_, n)| *n);
+        let front = (Unbounded, Excluded(&key));
+        let before = self.rows.range(front).next_back().map(|(_, n)| *n);
         let behind = self
             .rows
-            .range((Excluded(key), Unbounded))
+            .range((Excluded(&key), Unbounded))
             .next()
             .map(|(_, n)| *n);
         let (lo, hi) = (before.unwrap_or(FIRST_ROW - 1), behind.unwrap_or(u32::MAX));
@@ -56,19 +57,20 @@ impl Labels {
         let mut reach = 8;
         loop {
             let mut window: Vec<(Row, Option<u32>)> = Vec::new();
-            let front = self.rows.range(..key).rev();
-            window.extend(front.take(reach).map(|(r, n)| (*r, Some(*n))));
+            let front = self.rows.range((Unbounded, Excluded(&key))).rev();
+            window.extend(front.take(reach).map(|(r, n)| (r.clone(), Some(*n))));
             window.reverse();
-            window.push((key, None));
-            let back = self.rows.range((Excluded(key), Unbounded));
-            window.extend(back.take(reach).map(|(r, n)| (*r, Some(*n))));
+            window.push((key.clone(), None));
+            let back = self.rows.range((Excluded(&key), Unbounded));
+            window.extend(back.take(reach).map(|(r, n)| (r.clone(), Some(*n))));
             let edge = |r: Option<&(Row, Option<u32>)>, front: bool| {
                 r.and_then(|(r, _)| {
                     if front {
-                        self.rows.range(..r).next_back().map(|(_, n)| *n)
+                        let front = (Unbounded, Excluded(r));
+                        self.rows.range(front).next_back().map(|(_, n)| *n)
                     } else {
                         self.rows
-                            .range((Excluded(*r), Unbounded))
+                            .range((Excluded(r), Unbounded))
                             .next()
                             .map(|(_, n)| *n)
                     }

@@ -41,15 +41,60 @@ use expand::Row;
 use foldhash::HashMap;
 use index::Index;
 use labels::Labels;
+pub use order::Step;
 use order::{Full, Order, Place};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use tables::Chip;
-use tandem_ofpipeline::key::Key;
+use tandem_ofpipeline::key::{Key, THERE};
 use tandem_openflow::{Field, Oxm, oxm};
 
 /// A flow, by the caller's number.
 pub type Id = u32;
+
+/// The only table that may answer a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Only {
+    /// The ACL: as an entry of the MAC table it would say where its station is.
+    Acl,
+    /// The MAC table, behind a question for the source, which rows of the ACL come before: frames whose source it does
+    /// not have at their port go to the CPU.
+    Mac,
+}
+
+/// What else is known of a flow that is a chain of several tables' flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    /// Where its flows stand in their tables, first one first; empty for a flow of one table.
+    pub place: Vec<Step>,
+    /// `None`: whatever table can.
+    pub only: Option<Only>,
+    /// No frame of it has a source that the MAC table has at its port: a flow of [`Only::Mac`] does not answer them.
+    pub unknown: bool,
+}
+
+/// Beside what a packet has: its source is in the MAC table, at its port.
+const KNOWN: u64 = 1 << 63;
+
+/// One of several changes that are one decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Change {
+    Add {
+        id: Id,
+        flow: Flow,
+        chain: Chain,
+    },
+    Modify {
+        id: Id,
+        wanted: Wanted,
+        idle: bool,
+        counted: bool,
+    },
+    Remove {
+        id: Id,
+    },
+}
 
 /// What is known of a flow when it comes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +265,7 @@ pub(crate) struct Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub flow: Flow,
+    pub only: Option<Only>,
     pub act: Act,
     pub place: Place,
     pub value: Key,
@@ -284,6 +330,8 @@ pub struct Offload {
     pub(crate) turned: u32,
     pub(crate) labels: Labels,
     pub(crate) device: plan::Device,
+    /// Are several changes planned at once?
+    pub(crate) mixed: bool,
 }
 
 impl Offload {
@@ -315,6 +363,7 @@ impl Offload {
             turned: 0,
             labels: Labels::default(),
             device: plan::Device::default(),
+            mixed: false,
         }
     }
 
@@ -325,27 +374,91 @@ impl Offload {
 
     /// A new flow. One of this number, priority and match is changed in place; another of this number goes first.
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
+        let (value, mask) = Key::of_match(&flow.fields);
+        let same = |e: &Entry| (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask);
+        if self.flows.get(&id).is_some_and(same) {
+            self.weigh(id, flow.traffic);
+            return self.modify(id, flow.wanted, flow.idle, flow.counted);
+        }
+        let mut writes = self.remove(id);
+        self.come(id, flow, Chain::default());
+        self.decide();
+        writes.extend(self.plan());
+        writes
+    }
+
+    /// Other instructions, timeouts or needs of a flow; priority and match stay.
+    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.change(id, wanted, idle, counted);
+        self.decide();
+        self.plan()
+    }
+
+    /// The flow is gone.
+    pub fn remove(&mut self, id: Id) -> Vec<Write> {
+        if !self.flows.contains_key(&id) {
+            return Vec::new();
+        }
+        self.leave(id);
+        self.decide();
+        self.plan()
+    }
+
+    /// Several changes at once, as one flow of a pipeline of several tables makes them: between the writes each packet
+    /// has the answer of before all of them, of after all of them, or the CPU's. A number is added or modified once,
+    /// and not the one of a flow that these changes remove.
+    pub fn batch(&mut self, changes: Vec<Change>) -> Vec<Write> {
+        let several = changes.len() > 1;
+        let mut writes = Vec::new();
+        for c in changes {
+            match c {
+                Change::Add { id, flow, chain } => {
+                    writes.extend(self.remove(id));
+                    self.come(id, flow, chain);
+                }
+                Change::Modify {
+                    id,
+                    wanted,
+                    idle,
+                    counted,
+                } => self.change(id, wanted, idle, counted),
+                Change::Remove { id } => {
+                    if self.flows.contains_key(&id) {
+                        self.leave(id);
+                    }
+                }
+            }
+        }
+        self.decide();
+        self.mixed = several;
+        writes.extend(self.plan());
+        writes
+    }
+
+    fn come(&mut self, id: Id, flow: Flow, chain: Chain) {
         let fields: Vec<Oxm> = flow
             .fields
             .iter()
             .filter(|o| o.mask != 0)
             .copied()
             .collect();
-        let (value, mask) = Key::of_match(&fields);
-        if let Some(e) = self.flows.get(&id) {
-            if (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask) {
-                self.weigh(id, flow.traffic);
-                return self.modify(id, flow.wanted, flow.idle, flow.counted);
-            }
-            let mut writes = self.remove(id);
-            writes.extend(self.add(id, flow));
-            return writes;
+        let (value, mut mask) = Key::of_match(&fields);
+        let place = match chain.place.split_first() {
+            Some((first, then)) => self.order.enter(*first, then, id),
+            None => self.order.enter(Step::new(flow.priority, &mask), &[], id),
+        };
+        // Its rows ask for no source: in them it stays away
+        if chain.unknown {
+            mask.0[THERE] |= KNOWN;
         }
-        let place = self.order.enter(flow.priority, &mask, id);
         self.clock += 1;
         let rows = expand::expand(&self.chip.acl, &fields);
         let entry = Entry {
             act: flow.wanted.act(),
+            only: chain.only,
             mac: self.mac_key(&fields),
             standing: Standing {
                 rows: vec![None; rows.len()],
@@ -370,14 +483,11 @@ impl Offload {
             },
         };
         self.enter(id, entry);
-        self.decide();
-        self.plan()
     }
 
-    /// Other instructions, timeouts or needs of a flow; priority and match stay.
-    pub fn modify(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) -> Vec<Write> {
+    fn change(&mut self, id: Id, wanted: Wanted, idle: bool, counted: bool) {
         if !self.flows.contains_key(&id) {
-            return Vec::new();
+            return;
         }
         self.settle(id, ABSENT);
         self.sense(id, false);
@@ -389,27 +499,6 @@ impl Offload {
         }
         self.sense(id, true);
         self.wake(id);
-        self.decide();
-        self.plan()
-    }
-
-    /// The flow is gone.
-    pub fn remove(&mut self, id: Id) -> Vec<Write> {
-        self.remove_all(&[id])
-    }
-
-    /// These flows are gone at once: none of them answers what another one did.
-    pub fn remove_all(&mut self, ids: &[Id]) -> Vec<Write> {
-        let there = ids.iter().filter(|id| self.flows.contains_key(id));
-        let there: Vec<Id> = there.copied().collect();
-        if there.is_empty() {
-            return Vec::new();
-        }
-        for id in there {
-            self.leave(id);
-        }
-        self.decide();
-        self.plan()
     }
 
     /// What flows have to do, as measured. What trades traffic for traffic is decided anew.
@@ -493,7 +582,7 @@ impl Offload {
         (0u8..)
             .zip(&e.standing.rows)
             .filter(|(_, a)| a.is_some_and(Act::real))
-            .filter_map(|(n, _)| self.labels.of(self.order.full(e.place), n))
+            .filter_map(|(n, _)| self.labels.of(&self.order.full(e.place), n))
             .collect()
     }
 
@@ -530,6 +619,26 @@ impl Offload {
 }
 
 impl Entry {
+    /// The match of those packets that it may answer: who meets the others alone does not stand in its way.
+    pub(crate) fn answers(&self) -> (Key, Key) {
+        let (mut value, mut mask) = (self.value, self.mask);
+        if self.only == Some(Only::Mac) {
+            value.0[THERE] |= KNOWN;
+            mask.0[THERE] |= KNOWN;
+        }
+        (value, mask)
+    }
+
+    /// Has no packet of it a source that the MAC table has?
+    pub(crate) fn is_unknown(&self) -> bool {
+        (self.mask.0[THERE] & !self.value.0[THERE]) & KNOWN != 0
+    }
+
+    /// Is there no packet of the other that this one answers?
+    pub(crate) fn is_apart(&self, unknown: bool) -> bool {
+        unknown && self.only == Some(Only::Mac)
+    }
+
     /// Do its rows, where it stands, ask for all that it does?
     pub(crate) fn rows_exact(&self, stand: Stand) -> bool {
         match stand {

@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The order of rules: the software pipeline's, and the only one. Priority first, then the mask's rank
-//! ([`Key::rank`]); what is equal in both never meets one packet, and stands by number.
+//! ([`Key::rank`]); what is equal in both never meets one packet, and stands by number. A chain of flows of several
+//! tables stands by its first flow, then by its second, as words do in a dictionary.
 use foldhash::HashMap;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
 use tandem_ofpipeline::key::Key;
+
+/// Where a flow stands among those of its table. Less is further in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Step {
+    /// Priority and bits of the mask, negated: less goes first.
+    high: u32,
+    mask: Reverse<Key>,
+}
+
+impl Step {
+    /// Of a flow with this priority and mask.
+    pub fn new(priority: u16, mask: &Key) -> Step {
+        let (bits, rank) = mask.rank();
+        Step {
+            high: !(u32::from(priority) << 16 | bits),
+            mask: Reverse(rank),
+        }
+    }
+}
 
 /// Where a flow stands in the order; small, so that thousands are looked through at once. Less is further in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Priority and bits of the mask, negated: less goes first.
+    /// [`Step::high`] of the first step.
     high: u32,
-    /// Number of the mask.
-    mask: u32,
+    /// Number of the rank.
+    rank: u32,
     pub id: u32,
 }
 
@@ -21,31 +42,41 @@ impl Place {
     }
 }
 
-/// The same where it must be compared without the list of masks.
-pub(crate) type Full = (u32, std::cmp::Reverse<Key>, u32);
+/// What decides among flows of one priority and as many bits: the mask, then what the flow goes on to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Rank {
+    mask: Reverse<Key>,
+    then: Option<Arc<[Step]>>,
+}
 
-/// The masks in use.
+/// The same where it must be compared without the list of ranks.
+pub(crate) type Full = (u32, Rank, u32);
+
+/// The ranks in use.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Order {
-    masks: Vec<Key>,
+    ranks: Vec<Rank>,
     users: Vec<u32>,
     free: Vec<u32>,
-    numbers: HashMap<Key, u32>,
+    numbers: HashMap<Rank, u32>,
 }
 
 impl Order {
-    /// The place of a flow; the mask has a user more.
-    pub fn enter(&mut self, priority: u16, mask: &Key, id: u32) -> Place {
-        let (bits, rank) = mask.rank();
+    /// The place of a flow, or of a chain of flows; the rank has a user more.
+    pub fn enter(&mut self, first: Step, then: &[Step], id: u32) -> Place {
+        let rank = Rank {
+            mask: first.mask,
+            then: (!then.is_empty()).then(|| then.into()),
+        };
         let number = match self.numbers.get(&rank) {
             Some(n) => *n,
             None => {
-                let n = self.free.pop().unwrap_or(self.masks.len() as u32);
-                if self.masks.len() <= n as usize {
-                    self.masks.push(rank);
+                let n = self.free.pop().unwrap_or(self.ranks.len() as u32);
+                if self.ranks.len() <= n as usize {
+                    self.ranks.push(rank.clone());
                     self.users.push(0);
                 } else {
-                    self.masks[n as usize] = rank;
+                    self.ranks[n as usize] = rank.clone();
                 }
                 self.numbers.insert(rank, n);
                 n
@@ -53,19 +84,19 @@ impl Order {
         };
         self.users[number as usize] += 1;
         Place {
-            high: !(u32::from(priority) << 16 | bits),
-            mask: number,
+            high: first.high,
+            rank: number,
             id,
         }
     }
 
     /// The flow is gone.
     pub fn leave(&mut self, p: Place) {
-        if let Some(n) = self.users.get_mut(p.mask as usize) {
+        if let Some(n) = self.users.get_mut(p.rank as usize) {
             *n -= 1;
             if *n == 0 {
-                self.numbers.remove(&self.masks[p.mask as usize]);
-                self.free.push(p.mask);
+                self.numbers.remove(&self.ranks[p.rank as usize]);
+                self.free.push(p.rank);
             }
         }
     }
@@ -73,16 +104,16 @@ impl Order {
     #[inline]
     pub fn cmp(&self, a: Place, b: Place) -> Ordering {
         a.high.cmp(&b.high).then_with(|| {
-            if a.mask == b.mask {
+            if a.rank == b.rank {
                 return a.id.cmp(&b.id);
             }
-            let of = |p: Place| self.masks.get(p.mask as usize);
-            of(b).cmp(&of(a))
+            let of = |p: Place| self.ranks.get(p.rank as usize);
+            of(a).cmp(&of(b))
         })
     }
 
     pub fn full(&self, p: Place) -> Full {
-        let mask = self.masks.get(p.mask as usize).copied();
-        (p.high, std::cmp::Reverse(mask.unwrap_or_default()), p.id)
+        let rank = self.ranks.get(p.rank as usize).cloned();
+        (p.high, rank.unwrap_or_default(), p.id)
     }
 }

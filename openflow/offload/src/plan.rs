@@ -17,7 +17,7 @@
 //! that of a flow that has all of its packets.
 use crate::index::Side;
 use crate::order::Full;
-use crate::{Act, Entry, Id, MacKey, Offload, PortMask, Stand, Standing, Write, decide};
+use crate::{Act, Entry, Id, MacKey, Offload, Only, PortMask, Stand, Standing, Write, decide};
 use foldhash::{HashMap, HashSet};
 
 /// What the chip has beyond what stands with each flow.
@@ -131,7 +131,7 @@ impl Offload {
                 }
             }
         }
-        jobs.sort_unstable_by_key(|j| j.place);
+        jobs.sort_unstable_by(|a, b| a.place.cmp(&b.place));
         jobs
     }
 
@@ -192,6 +192,7 @@ impl Offload {
         for e in std::mem::take(&mut self.gone) {
             self.order.leave(e.place);
         }
+        self.mixed = false;
         out
     }
 
@@ -227,7 +228,7 @@ impl Offload {
                 });
             }
         }
-        jobs.sort_unstable_by_key(|j| j.place);
+        jobs.sort_unstable_by(|a, b| a.place.cmp(&b.place));
     }
 
     fn wanted_miss(&self, jobs: &[Job]) -> (Act, Option<Id>) {
@@ -255,16 +256,20 @@ impl Offload {
     fn turn(&mut self, j: &Job, tight: bool, crowded: bool, out: &mut Vec<Write>) {
         let Some(e) = self.entry(j) else { return };
         let standing = e.standing.clone();
+        // Packets of a flow that goes, or of a source that comes, meet what it does only when it does what it will
+        let mixed = self.mixed && (!self.gone.is_empty() || e.only == Some(Only::Mac));
+        let other = |now: Option<Act>, want: Option<Act>| mixed && want.is_some() && now != want;
         for (n, (now, want)) in (0u8..).zip(standing.rows.iter().zip(&j.want.rows)) {
-            if real(*now) && (tight || *want == Some(Act::Cpu)) {
+            if real(*now) && (tight || *want == Some(Act::Cpu) || other(*now, *want)) {
                 self.row_act_at(j, n, Act::Cpu, out);
             }
         }
         if real(standing.mac) {
-            let other = crowded && set_of(standing.mac.unwrap_or(Act::Cpu)).is_some();
+            let set = crowded && set_of(standing.mac.unwrap_or(Act::Cpu)).is_some();
             if tight
                 || j.want.mac == Some(Act::Cpu)
-                || other && j.want.mac.is_some() && j.want.mac != standing.mac
+                || other(standing.mac, j.want.mac)
+                || set && j.want.mac.is_some() && j.want.mac != standing.mac
             {
                 self.put_mac(j, Act::Cpu, out);
             }
@@ -272,7 +277,7 @@ impl Offload {
     }
 
     fn row_act_at(&mut self, j: &Job, row: u8, act: Act, out: &mut Vec<Write>) {
-        let Some(at) = self.labels.of(j.place, row) else {
+        let Some(at) = self.labels.of(&j.place, row) else {
             return;
         };
         if let Some(s) = self.standing(j)
@@ -292,7 +297,7 @@ impl Offload {
                 continue;
             };
             let (kind, fields, lines) = (of.kind, of.fields.clone(), of.lines);
-            let (at, moves) = self.labels.insert(j.place, n);
+            let (at, moves) = self.labels.insert(j.place.clone(), n);
             out.extend(
                 moves
                     .into_iter()
@@ -323,7 +328,7 @@ impl Offload {
                     continue;
                 };
                 self.device.acl_used -= of.lines;
-                if let Some(at) = self.labels.remove(j.place, n) {
+                if let Some(at) = self.labels.remove(&j.place, n) {
                     out.push(Write::RowDel { at });
                 }
                 if let Some(s) = self.standing(j) {

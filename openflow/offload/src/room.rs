@@ -158,7 +158,7 @@ impl Offload {
             return;
         }
         let real = e.state.real;
-        let place = (e.value, e.mask, e.place);
+        let (place, answers) = (e.place, e.answers());
         if real {
             self.reprice(id, false);
         }
@@ -166,9 +166,9 @@ impl Offload {
             e.flow.traffic = traffic;
         }
         if real {
-            self.real.remove(&place.0, &place.1, id);
+            self.real.remove(&answers.0, &answers.1, id);
             self.real
-                .insert_weighed(&place.0, &place.1, place.2, traffic);
+                .insert_weighed(&answers.0, &answers.1, place, traffic);
             self.reprice(id, true);
         }
         self.push(id, Some(old), Some(traffic));

@@ -234,6 +234,10 @@ impl fmt::Display for Beyond {
             Beyond::Rewrite => "the table does not do its action",
             Beyond::Copies => "it sends several forms of the packet, or a copy to the controller",
             Beyond::Port => "it goes to a port that is not the chip's",
+            Beyond::Tag => "it pushes or pops a tag",
+            Beyond::Written => "a later table asks for what it has written",
+            Beyond::Chains => "it has more chains than are composed",
+            Beyond::Source => "it is for known sources alone, which no entry can tell here",
         })
     }
 }

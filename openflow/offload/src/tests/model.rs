@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
 use crate::tables::{Chip, MacTable};
-use crate::{Act, Flow, Id, MacKey, Offload, PortMask, Rewrite, Vlan, Wanted, Write};
+use crate::{Act, Change, Flow, Id, MacKey, Offload, Only, PortMask, Rewrite, Vlan, Wanted, Write};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_ofpipeline::key::{Key, L4, NET, THERE};
 use tandem_openflow::{Field, Oxm};
@@ -91,7 +91,12 @@ pub struct Device {
     macs: BTreeMap<MacKey, Act>,
     sets: BTreeSet<PortMask>,
     miss: Act,
+    /// Has a frame that no row matched to come from a source that the MAC table has at its port?
+    asks: bool,
 }
+
+/// The source that it has.
+pub const KNOWN: u128 = 0x0200_0000_0001;
 
 impl Device {
     pub fn new(chip: &Chip) -> Device {
@@ -101,6 +106,7 @@ impl Device {
             macs: BTreeMap::new(),
             sets: BTreeSet::new(),
             miss: Act::Cpu,
+            asks: false,
         }
     }
 
@@ -182,6 +188,9 @@ impl Device {
                 return answer(row.act, p);
             }
         }
+        if self.asks && p.of(Field::EthSrc) != KNOWN {
+            return Answer::Cpu;
+        }
         let address = p.of(Field::EthDst) as u64;
         let vlan = match p.of(Field::VlanVid) {
             0 => Vlan::Untagged,
@@ -215,6 +224,8 @@ impl Act {
 #[derive(Clone, Debug, Default)]
 pub struct Software {
     pub flows: HashMap<Id, Flow>,
+    /// Those for known sources; what else would be theirs is the software's.
+    pub checked: BTreeSet<Id>,
 }
 
 impl Software {
@@ -225,7 +236,11 @@ impl Software {
     }
 
     pub fn answer(&self, p: &Packet) -> Answer {
-        match self.first(p).map(|id| self.flows[&id].wanted) {
+        let first = self.first(p);
+        if first.is_some_and(|id| self.checked.contains(&id)) && p.of(Field::EthSrc) != KNOWN {
+            return Answer::Software;
+        }
+        match first.map(|id| self.flows[&id].wanted) {
             None | Some(Wanted::Beyond(_)) => Answer::Software,
             Some(Wanted::Act(act)) => answer(act, p),
         }
@@ -242,6 +257,13 @@ pub struct World {
 }
 
 impl World {
+    /// With a chip that asks for sources.
+    pub fn asking(chip: Chip, packets: Vec<Packet>) -> World {
+        let mut w = World::new(chip, packets);
+        w.device.asks = true;
+        w
+    }
+
     pub fn new(chip: Chip, packets: Vec<Packet>) -> World {
         World {
             device: Device::new(&chip),
@@ -310,6 +332,38 @@ impl World {
             f.counted = counted;
         }
         let writes = self.offload.modify(id, wanted, idle, counted);
+        self.change(software, writes);
+    }
+
+    /// Several of them as one decision.
+    pub fn batch(&mut self, changes: Vec<Change>) {
+        let mut software = self.software.clone();
+        for c in &changes {
+            match c {
+                Change::Add { id, flow, chain } => {
+                    software.flows.insert(*id, flow.clone());
+                    match chain.only {
+                        Some(Only::Mac) => software.checked.insert(*id),
+                        _ => software.checked.remove(id),
+                    };
+                }
+                Change::Modify {
+                    id,
+                    wanted,
+                    idle,
+                    counted,
+                } => {
+                    if let Some(f) = software.flows.get_mut(id) {
+                        (f.wanted, f.idle, f.counted) = (*wanted, *idle, *counted);
+                    }
+                }
+                Change::Remove { id } => {
+                    software.flows.remove(id);
+                    software.checked.remove(id);
+                }
+            }
+        }
+        let writes = self.offload.batch(changes);
         self.change(software, writes);
     }
 

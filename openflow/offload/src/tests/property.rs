@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random flows of a universe so small that most of them overlap.
-use super::model::{PRESENT, Packet, World};
+use super::model::{KNOWN, PRESENT, Packet, World};
 use super::reference;
 use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
-use crate::{Act, Beyond, Flow, PortMask, Rewrite, Wanted};
+use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Wanted, Why};
 use proptest::prelude::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_ofpipeline::{Config, Switch};
@@ -162,6 +162,7 @@ pub enum Op {
     Modify(usize, Wanted, bool),
     Measure(usize, u64),
     Resize(u32, u32),
+    Batch(Vec<Op>),
 }
 
 pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
@@ -172,7 +173,8 @@ pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
         1 => (any::<usize>(), 0..40u64).prop_map(|(n, t)| Op::Measure(n, t)),
         1 => (0..12u32, 0..5u32).prop_map(|(a, m)| Op::Resize(a, m)),
     ];
-    proptest::collection::vec(op, 1..n)
+    let several = proptest::collection::vec(op.clone(), 2..8).prop_map(Op::Batch);
+    proptest::collection::vec(prop_oneof![4 => op, 1 => several], 1..n)
 }
 
 pub fn chips() -> Vec<Chip> {
@@ -224,6 +226,59 @@ fn number(w: &World, id: u32, f: &Flow) -> u32 {
     same.map_or(id % 1000, |(id, _)| *id)
 }
 
+/// As one decision: each flow at most once, and no number that one of them gives back.
+fn batch(w: &mut World, ops: &[Op]) {
+    let mut ids: Vec<u32> = w.software.flows.keys().copied().collect();
+    ids.sort_unstable();
+    let mut changes = Vec::new();
+    let mut used = Vec::new();
+    for op in ops {
+        let nth = |n: usize| ids.get(n.checked_rem(ids.len())?).copied();
+        let of = |n| nth(n).filter(|id| !used.contains(id));
+        let change = match op {
+            Op::Add(id, f) => {
+                let id = number(w, *id, f);
+                let same = |c: &Change| match c {
+                    Change::Add { flow, .. } => {
+                        flow.priority == f.priority && flow.fields == f.fields
+                    }
+                    _ => false,
+                };
+                if used.contains(&id)
+                    || changes.iter().any(same)
+                    || w.software.flows.contains_key(&id)
+                {
+                    continue;
+                }
+                used.push(id);
+                Change::Add {
+                    id,
+                    flow: f.clone(),
+                    chain: Chain::default(),
+                }
+            }
+            Op::Remove(n) => {
+                let Some(id) = of(*n) else { continue };
+                used.push(id);
+                Change::Remove { id }
+            }
+            Op::Modify(n, wanted, idle) => {
+                let Some(id) = of(*n) else { continue };
+                used.push(id);
+                Change::Modify {
+                    id,
+                    wanted: *wanted,
+                    idle: *idle,
+                    counted: w.software.flows[&id].counted,
+                }
+            }
+            _ => continue,
+        };
+        changes.push(change);
+    }
+    w.batch(changes);
+}
+
 pub fn play(w: &mut World, op: &Op) {
     let mut ids: Vec<u32> = w.software.flows.keys().copied().collect();
     ids.sort_unstable();
@@ -258,6 +313,7 @@ pub fn play(w: &mut World, op: &Op) {
                 w.modify(id, *wanted, *idle, counted);
             }
         }
+        Op::Batch(ops) => batch(w, ops),
         // Chips that have room keep it
         Op::Resize(acl, mac) => {
             if w.offload.usage().acl_size < 100 {
@@ -290,6 +346,42 @@ proptest! {
         }
         if roomy {
             reference::from_scratch(&w);
+        }
+    }
+
+    /// Flows for known sources, and others, on a chip that asks for the source where no row matched: the same.
+    #[test]
+    fn known_sources(chip in 0..10usize, ops in ops(30), only in any::<u64>()) {
+        let mut w = World::asking(chips()[chip].clone(), packets());
+        for (n, op) in ops.iter().enumerate() {
+            let Op::Add(id, f) = op else {
+                play(&mut w, op);
+                continue;
+            };
+            let id = number(&w, *id, f);
+            let mut changes = Vec::new();
+            if w.software.flows.contains_key(&id) {
+                w.batch(vec![Change::Remove { id }]);
+            }
+            let from = f.fields.iter().find(|o| o.field == Field::EthSrc);
+            let only = match only.rotate_right(2 * n as u32) & 3 {
+                0 => Some(Only::Mac),
+                1 => Some(Only::Acl),
+                _ => None,
+            };
+            let checked = only == Some(Only::Mac);
+            changes.push(Change::Add {
+                id,
+                flow: f.clone(),
+                chain: Chain {
+                    place: Vec::new(),
+                    only,
+                    unknown: !checked && from.is_some_and(|o| o.value != KNOWN),
+                },
+            });
+            w.batch(changes);
+            let mac = matches!(w.offload.why(id), Some(Why::Mac { .. }));
+            prop_assert!(!mac || only != Some(Only::Acl));
         }
     }
 

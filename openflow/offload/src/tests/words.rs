@@ -3,9 +3,11 @@
 use super::model::World;
 use super::property::packets;
 use crate::labels::Labels;
-use crate::order::Order;
+use crate::order::{Order, Rank, Step};
 use crate::tables::{self, MacLookup};
-use crate::{Act, Beyond, Flow, Offload, PortMask, Rewrite, Wanted, Why, Write};
+use crate::{
+    Act, Beyond, Chain, Change, Flow, Offload, Only, PortMask, Rewrite, Wanted, Why, Write,
+};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tandem_ofpipeline::key::Key;
@@ -94,10 +96,10 @@ fn the_order_is_the_pipelines() {
     );
     let port = mask(&[Oxm::exact(Field::InPort, 1)]);
     let list = [
-        order.enter(5, &port, 1),
-        order.enter(4, &dst, 2),
-        order.enter(4, &src, 3),
-        order.enter(4, &port, 4),
+        order.enter(Step::new(5, &port), &[], 1),
+        order.enter(Step::new(4, &dst), &[], 2),
+        order.enter(Step::new(4, &src), &[], 3),
+        order.enter(Step::new(4, &port), &[], 4),
     ];
     for pair in list.windows(2) {
         assert!(order.cmp(pair[0], pair[1]).is_lt());
@@ -106,13 +108,44 @@ fn the_order_is_the_pipelines() {
     assert_eq!(dst.rank() > src.rank(), list[1].id < list[2].id);
 }
 
+/// Chains of flows stand by their first flow, then by the second.
+#[test]
+fn chains_stand_as_words_do() {
+    let mut order = Order::default();
+    let mask = |f: Field| Key::of_match(&[Oxm::exact(f, 1)]).1;
+    let step = |priority, f| Step::new(priority, &mask(f));
+    let (a, b) = (step(5, Field::EthDst), step(5, Field::InPort));
+    let miss = Step::new(0, &Key::default());
+    let words = [
+        vec![a, step(2, Field::EthSrc), step(1, Field::EthSrc)],
+        vec![a, step(2, Field::EthSrc), miss],
+        vec![a, step(1, Field::EthDst), step(9, Field::EthDst)],
+        vec![a, miss],
+        vec![b, step(9, Field::EthDst)],
+        vec![miss],
+    ];
+    // Came in another order than they stand in
+    let mut places: Vec<_> = (0..6u32).zip(&words).rev().collect::<Vec<_>>();
+    let mut list: Vec<_> = places
+        .drain(..)
+        .map(|(n, w)| order.enter(w[0], &w[1..], 10 - n))
+        .collect();
+    list.reverse();
+    for (n, a) in list.iter().enumerate() {
+        for b in &list[n + 1..] {
+            assert!(order.cmp(*a, *b).is_lt() && order.cmp(*b, *a).is_gt());
+            assert!(order.full(*a) < order.full(*b));
+        }
+    }
+}
+
 proptest! {
     /// Rows keep their order whatever comes and goes, and a move passes by no other row.
     #[test]
     fn numbers_of_rows(ops in proptest::collection::vec((0..3u8, any::<u16>()), 1..400)) {
         let mut labels = Labels::default();
         let mut chip: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
-        let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+        let key = |n: u32| (n, Rank::default(), 0);
         let mut last = 1u32 << 31;
         for (op, n) in ops {
             // Most of them between two that are there, so that the gaps are used up
@@ -121,8 +154,8 @@ proptest! {
                 1 => { last = last.wrapping_add(1); last }
                 _ => { last = last.wrapping_sub(u32::from(n & 1)); last }
             };
-            if labels.of(key(n), 0).is_some() {
-                let at = labels.remove(key(n), 0).unwrap();
+            if labels.of(&key(n), 0).is_some() {
+                let at = labels.remove(&key(n), 0).unwrap();
                 prop_assert_eq!(chip.remove(&at), Some((n, 0)));
                 continue;
             }
@@ -144,7 +177,7 @@ proptest! {
 #[test]
 fn rows_between_two_rows_without_end() {
     let mut labels = Labels::default();
-    let key = |n: u32| (n, std::cmp::Reverse(Key::default()), 0);
+    let key = |n: u32| (n, Rank::default(), 0);
     labels.insert(key(0), 0);
     let mut moved = 0;
     for n in (1..3000).rev() {
@@ -153,6 +186,54 @@ fn rows_between_two_rows_without_end() {
     let numbers: Vec<u32> = labels.iter().map(|(_, n)| n).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b));
     assert!(moved > 0 && moved < 60_000, "{moved}");
+}
+
+/// A flow of a source that the MAC table does not have guards nothing there: without it, its rows for IP would trap
+/// all IP of its port, as their key has no source address.
+#[test]
+fn unknown_sources_stand_in_nobodys_way() {
+    for (size, unknown, rows, turned) in [
+        (2048, true, 5, 1),
+        (2048, false, 7, 0),
+        (0, true, 0, 1),
+        (0, false, 0, 2),
+    ] {
+        let mut chip = tables::vsc9953(MacLookup::Vlan);
+        chip.acl.size = size;
+        let mut o = Offload::new(chip);
+        let add = |id, priority, fields: &[(Field, u128)], act, chain| Change::Add {
+            id,
+            flow: Flow {
+                priority,
+                fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+                wanted: Wanted::Act(act),
+                idle: false,
+                counted: false,
+                traffic: u64::from(priority == 5),
+            },
+            chain,
+        };
+        let known = Chain {
+            only: Some(Only::Mac),
+            ..Chain::default()
+        };
+        let from = Chain {
+            unknown,
+            ..Chain::default()
+        };
+        let to = [(Field::EthDst, 0x0200_0000_0001), (Field::VlanVid, 0x1005)];
+        let source = [(Field::InPort, 1), (Field::EthSrc, 0xffff_ffff_ffff)];
+        // An entry that answers whoever asks has to trap for it
+        let other = [(Field::EthDst, 0x0200_0000_0002), (Field::VlanVid, 0x1005)];
+        o.batch(vec![
+            add(1, 5, &to, Act::port(1), known),
+            add(2, 6, &source, Act::Drop, from),
+            add(3, 4, &other, Act::port(2), Chain::default()),
+        ]);
+        let u = o.usage();
+        let is = (u.mac_used, u.acl_used, u.turned);
+        assert_eq!(is, (2, rows, turned), "{size} lines, unknown {unknown}");
+    }
 }
 
 #[test]

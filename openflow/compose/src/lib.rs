@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flows of several tables as rules of one table, for a chip that has but one: a rule is a chain of flows *f₀ goto f₁
+//! goto f₂*. No sockets, clocks, threads or chip: flows in, changes of rules out, for [`Offload::batch`].
+//!
+//! ```text
+//!   table 0: in_port=1, untagged   ► push_vlan 100, goto 1      composed:
+//!            *                     ► drop                         in_port=1, untagged, eth_dst=N   ► port 2
+//!   table 1: vlan 100, eth_dst=N   ► pop_vlan, output 2           in_port=1, untagged              ► drop
+//!            *                     ► drop                         *                                ► drop
+//! ```
+//!
+//! A rule's match is what all its flows ask for, seen back through what those in front of them write ([`form`](self));
+//! its place is that of *f₀* in its table, then that of *f₁*, compared like words. Of two chains that meet one packet
+//! the one that differs first, in front, is the packet's. `docs/openflow-offload.md` has the rules and their reasons.
+//!
+//! Modules: `form` (a packet on its way), `tree` (chains, and what a flow changes of them), `source` (a table of
+//! sources as one question), `rules` (what of it is told).
+//!
+//! [`Offload::batch`]: tandem_ofoffload::Offload::batch
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod form;
+mod rules;
+mod source;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use form::{Answer, Effect, Tag};
+pub use rules::Rule;
+pub use source::Source;
+
+use foldhash::HashMap;
+use form::Ports;
+use rules::Rules;
+use source::Sources;
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_ofoffload::{Change, PortMask, Step};
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::{Instructions, Oxm};
+use tree::{Node, NodeId};
+
+/// A flow, by the caller's number.
+pub type FlowId = u32;
+
+/// A rule, by the number that it has here and in the chip's decision.
+pub type RuleId = tandem_ofoffload::Id;
+
+/// What is known of a flow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its table.
+    pub table: u8,
+    /// The higher first.
+    pub priority: u16,
+    /// Its match.
+    pub fields: Vec<Oxm>,
+    /// What it does.
+    pub instructions: Instructions,
+    /// Has it an idle timeout?
+    pub idle: bool,
+    /// Must its packets be counted?
+    pub counted: bool,
+}
+
+/// How many chains there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Through a flow, behind one beginning. With more, the beginning is one rule, and the CPU's.
+    pub per_flow: u32,
+    /// Beyond one for each flow of table 0.
+    pub all: u32,
+    /// Beginnings that were cut and are looked at again after a flow went or changed.
+    pub retries: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            per_flow: 8192,
+            all: 65_536,
+            retries: 1,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub flow: Flow,
+    pub step: Step,
+    /// Where it stands in chains.
+    pub nodes: BTreeSet<NodeId>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table {
+    /// Its flows in their order.
+    pub flows: BTreeSet<(Step, FlowId)>,
+    /// Beginnings of chains that go on here.
+    pub nodes: BTreeSet<NodeId>,
+    /// Which sorts of flows each priority has.
+    pub sorts: BTreeMap<u16, BTreeMap<Option<source::Sort>, u32>>,
+    /// Of the sources, by address.
+    pub sources: HashMap<u64, BTreeSet<FlowId>>,
+}
+
+/// All flows, and the rules they make.
+#[derive(Clone, Debug)]
+pub struct Compose {
+    pub(crate) limits: Limits,
+    pub(crate) ports: Ports,
+    pub(crate) flows: HashMap<FlowId, Known>,
+    pub(crate) tables: BTreeMap<u8, Table>,
+    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) free: Vec<NodeId>,
+    /// Beginnings that may have more chains than they may.
+    pub(crate) over: BTreeSet<(std::cmp::Reverse<u16>, NodeId)>,
+    /// Those that are cut; those of them that are to be looked at again; and those where that waits, as flows came,
+    /// which seldom makes for fewer chains.
+    pub(crate) cuts: BTreeSet<NodeId>,
+    pub(crate) retry: BTreeSet<NodeId>,
+    pub(crate) later: BTreeSet<NodeId>,
+    /// Those that are cut because there are too many in all, with the chains that they had.
+    pub(crate) starved: BTreeMap<NodeId, u32>,
+    pub(crate) rules: Rules,
+    pub(crate) sources: Sources,
+}
+
+impl Compose {
+    /// No flows: every packet is dropped. `ports` has the ports of OpenFlow's port numbers: one, or of `FLOOD` and
+    /// `ALL` several.
+    pub fn new(limits: Limits, ports: BTreeMap<u32, PortMask>) -> (Compose, Vec<Change>) {
+        let mut c = Compose {
+            limits,
+            ports,
+            flows: HashMap::default(),
+            tables: BTreeMap::new(),
+            nodes: Vec::new(),
+            free: Vec::new(),
+            over: BTreeSet::new(),
+            cuts: BTreeSet::new(),
+            retry: BTreeSet::new(),
+            later: BTreeSet::new(),
+            starved: BTreeMap::new(),
+            rules: Rules::default(),
+            sources: Sources::default(),
+        };
+        c.root();
+        let changes = c.flush();
+        (c, changes)
+    }
+
+    /// A new flow. One that is there under this number goes in the same change.
+    pub fn add(&mut self, id: FlowId, flow: Flow) -> Vec<Change> {
+        self.leave(id);
+        self.enter(id, flow);
+        self.told()
+    }
+
+    /// Other instructions, timeouts or needs of a flow; table, priority and match stay.
+    pub fn modify(
+        &mut self,
+        id: FlowId,
+        instructions: Instructions,
+        idle: bool,
+        counted: bool,
+    ) -> Vec<Change> {
+        let Some(k) = self.flows.get(&id) else {
+            return Vec::new();
+        };
+        let new = Flow {
+            instructions,
+            idle,
+            counted,
+            ..k.flow.clone()
+        };
+        self.change(id, new);
+        self.told()
+    }
+
+    /// The flow is gone.
+    pub fn remove(&mut self, id: FlowId) -> Vec<Change> {
+        self.leave(id);
+        self.told()
+    }
+
+    /// Other ports: what is flooded to, and which there are.
+    pub fn set_ports(&mut self, ports: BTreeMap<u32, PortMask>) -> Vec<Change> {
+        self.ports = ports;
+        self.regrow(0);
+        self.told()
+    }
+
+    /// Looks again at all that was cut and may not need to be any more: for when there is time.
+    pub fn settle(&mut self) -> Vec<Change> {
+        self.retry.append(&mut self.later);
+        loop {
+            self.balance();
+            if self.retry.is_empty() {
+                break;
+            }
+            self.again(u32::MAX);
+        }
+        self.flush()
+    }
+
+    /// Rules, by number.
+    pub fn rules(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
+        self.rules.iter()
+    }
+
+    /// One of them.
+    pub fn rule(&self, id: RuleId) -> Option<&Rule> {
+        self.rules.get(id)
+    }
+
+    /// The rules that a flow is in: its counters are their sum, and the software's.
+    pub fn rules_of(&self, id: FlowId) -> BTreeSet<RuleId> {
+        let mut all = BTreeSet::new();
+        let mut todo: Vec<NodeId> = Vec::new();
+        if let Some(k) = self.flows.get(&id) {
+            todo.extend(&k.nodes);
+        }
+        while let Some(n) = todo.pop() {
+            if let Some(node) = self.node(n) {
+                todo.extend(&node.below);
+                all.extend(self.rule_at(n));
+            }
+        }
+        all
+    }
+
+    /// Beginnings of chains that are one rule, as they would be too many.
+    pub fn cuts(&self) -> usize {
+        self.cuts.len()
+    }
+
+    fn told(&mut self) -> Vec<Change> {
+        self.again(self.limits.retries);
+        self.balance();
+        self.flush()
+    }
+}
+
+pub(crate) fn step_of(flow: &Flow) -> Step {
+    Step::new(flow.priority, &Key::of_match(&flow.fields).1)
+}

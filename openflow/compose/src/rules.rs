@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules, and what of them has changed since it was last told.
+use crate::form::{Answer, Tag};
+use crate::tree::NodeId;
+use crate::{Compose, FlowId, RuleId, source};
+use foldhash::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+use tandem_ofoffload::{Act, Beyond, Chain, Change, Flow, Only, Step, Wanted};
+use tandem_openflow::Oxm;
+
+/// A rule of the composition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Less is further in front.
+    pub place: Vec<Step>,
+    /// What is asked of a packet as it comes in.
+    pub fields: Vec<Oxm>,
+    /// What becomes of it.
+    pub answer: Answer,
+    /// Has a flow of it an idle timeout?
+    pub idle: bool,
+    /// Must a flow of it be counted?
+    pub counted: bool,
+    /// Only for frames whose source the chip has at their port; of others the answer is the CPU's.
+    pub checked: bool,
+    /// The table of the chip that may answer.
+    pub only: Option<Only>,
+    /// Of a source that no table of sources has.
+    pub unknown: bool,
+    /// The flows that it is made of.
+    pub flows: Vec<FlowId>,
+}
+
+impl Rule {
+    /// What a chip of [`tandem_ofoffload`] is asked for.
+    pub fn wanted(&self) -> Wanted {
+        match self.answer {
+            Answer::Drop => Wanted::Act(Act::Drop),
+            Answer::Out { ports, effect } if effect.tag == Tag::Keep => Wanted::Act(Act::Out {
+                ports,
+                rewrite: effect.rewrite,
+            }),
+            Answer::Out { .. } => Wanted::Beyond(Beyond::Tag),
+            Answer::Cpu(None) => Wanted::Act(Act::Cpu),
+            Answer::Cpu(Some(b)) => Wanted::Beyond(b),
+        }
+    }
+
+    fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool) {
+        let here = (self.place.clone(), self.fields.clone());
+        (here.0, here.1, self.only, self.unknown)
+    }
+}
+
+/// Whose a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Owner {
+    Node(NodeId),
+    /// Of rules that are one.
+    Group(u32),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    live: HashMap<RuleId, (Owner, Rule)>,
+    of: HashMap<Owner, RuleId>,
+    /// Those that ask for a source.
+    from: HashMap<u64, BTreeSet<RuleId>>,
+    /// As they were told, if they changed since; `None`: they were not.
+    told: BTreeMap<RuleId, Option<Rule>>,
+    next: RuleId,
+    free: Vec<RuleId>,
+    /// Are the sources asked for, as far as was told?
+    asked: bool,
+}
+
+impl Rules {
+    pub fn iter(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
+        self.live.iter().map(|(id, (_, r))| (*id, r))
+    }
+
+    pub fn get(&self, id: RuleId) -> Option<&Rule> {
+        self.live.get(&id).map(|(_, r)| r)
+    }
+
+    pub fn of(&self, owner: Owner) -> Option<RuleId> {
+        self.of.get(&owner).copied()
+    }
+
+    /// The rule of an owner, or that there is none.
+    pub fn put(&mut self, owner: Owner, rule: Option<Rule>) {
+        if let Some(id) = self.of.remove(&owner)
+            && let Some((_, old)) = self.live.remove(&id)
+        {
+            self.index(id, &old, false);
+            if let Some(None) = self.told.get(&id) {
+                self.told.remove(&id);
+                self.free.push(id);
+            } else {
+                self.told.insert(id, Some(old));
+            }
+        }
+        let Some(rule) = rule else { return };
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            self.next
+        });
+        self.index(id, &rule, true);
+        self.live.insert(id, (owner, rule));
+        self.of.insert(owner, id);
+        self.told.insert(id, None);
+    }
+
+    fn index(&mut self, id: RuleId, rule: &Rule, to: bool) {
+        if let Some(a) = source::address(&rule.fields) {
+            let list = self.from.entry(a).or_default();
+            if to {
+                list.insert(id);
+            } else {
+                list.remove(&id);
+            }
+            if list.is_empty() {
+                self.from.remove(&a);
+            }
+        }
+    }
+
+    /// What has changed, as one decision: a rule of the place and match of one that went has its number.
+    fn changes(&mut self) -> Vec<Change> {
+        let mut gone = HashMap::default();
+        let (mut new, mut out) = (Vec::new(), Vec::new());
+        for (id, was) in std::mem::take(&mut self.told) {
+            match was {
+                Some(old) => {
+                    gone.insert(old.same_place(), (id, old));
+                }
+                None => new.push(id),
+            }
+        }
+        for id in new {
+            let Some((owner, rule)) = self.live.get(&id).cloned() else {
+                continue;
+            };
+            if let Some((old_id, old)) = gone.remove(&rule.same_place()) {
+                self.live.remove(&id);
+                self.index(id, &rule, false);
+                self.index(old_id, &rule, true);
+                self.free.push(id);
+                self.of.insert(owner, old_id);
+                let same = (old.wanted(), old.idle, old.counted)
+                    == (rule.wanted(), rule.idle, rule.counted);
+                if !same {
+                    out.push(Change::Modify {
+                        id: old_id,
+                        wanted: rule.wanted(),
+                        idle: rule.idle,
+                        counted: rule.counted,
+                    });
+                }
+                self.live.insert(old_id, (owner, rule));
+                continue;
+            }
+            out.push(Change::Add {
+                id,
+                flow: Flow {
+                    priority: 0,
+                    fields: rule.fields.clone(),
+                    wanted: rule.wanted(),
+                    idle: rule.idle,
+                    counted: rule.counted,
+                    // As long as nothing is measured, what is dropped matters least
+                    traffic: u64::from(rule.answer != Answer::Drop),
+                },
+                chain: Chain {
+                    place: rule.place,
+                    only: rule.only,
+                    unknown: rule.unknown,
+                },
+            });
+        }
+        let mut ids: Vec<RuleId> = gone.into_values().map(|(id, _)| id).collect();
+        ids.sort_unstable();
+        for id in ids {
+            // Its number is free when this is told
+            self.free.push(id);
+            out.push(Change::Remove { id });
+        }
+        out
+    }
+}
+
+impl Compose {
+    pub(crate) fn rule_at(&self, n: NodeId) -> Option<RuleId> {
+        let owner = match self.group_of(n) {
+            Some(g) => Owner::Group(g),
+            None => Owner::Node(n),
+        };
+        self.rules.of(owner)
+    }
+
+    /// A leaf has a rule.
+    pub(crate) fn emit(&mut self, n: NodeId) {
+        let Some(x) = self.node(n) else { return };
+        let flows = self.way(n);
+        let has = |f: fn(&crate::Flow) -> bool| {
+            let mut all = flows.iter().filter_map(|id| self.flows.get(id));
+            all.any(|k| f(&k.flow))
+        };
+        let rule = Rule {
+            place: self.place(n),
+            fields: x.fields.clone(),
+            answer: self.answer(x),
+            idle: has(|f| f.idle),
+            counted: has(|f| f.counted),
+            checked: x.form.checked,
+            only: None,
+            unknown: false,
+            flows,
+        };
+        if rule.checked {
+            self.join(n, rule);
+        } else {
+            self.rules.put(Owner::Node(n), Some(rule));
+        }
+    }
+
+    pub(crate) fn unemit(&mut self, n: NodeId) {
+        if self.group_of(n).is_some() {
+            self.part(n);
+        } else {
+            self.rules.put(Owner::Node(n), None);
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> Vec<Change> {
+        self.regroup();
+        let asks = self.asks_sources();
+        let all = std::mem::replace(&mut self.rules.asked, asks) != asks;
+        let ids: BTreeSet<RuleId> = match all {
+            true => self.rules.live.keys().copied().collect(),
+            false => {
+                let known = self.changed_sources();
+                let of = known.iter().filter_map(|a| self.rules.from.get(a));
+                let told = self.rules.told.keys();
+                told.chain(of.flatten()).copied().collect()
+            }
+        };
+        for id in ids {
+            let Some((owner, rule)) = self.rules.live.get(&id) else {
+                continue;
+            };
+            let (owner, only, unknown) = (*owner, self.only(rule), self.unknown(rule));
+            if !rule.checked && (rule.only, rule.unknown) != (only, unknown) {
+                let rule = Rule {
+                    only,
+                    unknown,
+                    ..rule.clone()
+                };
+                self.rules.put(owner, Some(rule));
+            }
+        }
+        self.rules.changes()
+    }
+}

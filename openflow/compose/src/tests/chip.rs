@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All the way: flows, rules, a decision for a chip, writes, and a chip that does what it is told. After each write
+//! every frame has the pipeline's answer of before the flow changed, of after, or the CPU's.
+use super::model::{Out, Packet, World};
+use super::property::{Op, ops, packets, play};
+use crate::{Answer, Effect, Limits, Tag};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::BTreeMap;
+use tandem_ofoffload::tables::{self, Chip, MacLookup, MacTable, Widths};
+use tandem_ofoffload::{Act, MacKey, Offload, Vlan, Write};
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::Field;
+
+struct Row {
+    kind: usize,
+    value: Key,
+    mask: Key,
+    act: Act,
+}
+
+struct Device {
+    chip: Chip,
+    rows: BTreeMap<u32, Row>,
+    macs: BTreeMap<MacKey, Act>,
+    miss: Act,
+    /// Is a frame's source asked for where no row matched?
+    asks: bool,
+}
+
+impl Device {
+    fn write(&mut self, w: Write) {
+        match w {
+            Write::RowAdd {
+                at,
+                kind,
+                fields,
+                act,
+                ..
+            } => {
+                let (value, mask) = Key::of_match(&fields);
+                let row = Row {
+                    kind,
+                    value,
+                    mask,
+                    act,
+                };
+                assert!(self.rows.insert(at, row).is_none());
+            }
+            Write::RowAct { at, act } => self.rows.get_mut(&at).unwrap().act = act,
+            Write::RowMove { from, to } => {
+                let row = self.rows.remove(&from).unwrap();
+                self.rows.insert(to, row);
+            }
+            Write::RowDel { at } => assert!(self.rows.remove(&at).is_some()),
+            Write::MacPut { key, act, .. } => {
+                self.macs.insert(key, act);
+            }
+            Write::MacDel(key) => assert!(self.macs.remove(&key).is_some()),
+            Write::Miss(act) => self.miss = act,
+            Write::SetAdd(_) | Write::SetDel(_) => {}
+        }
+    }
+
+    fn entry(&self, vlan: Vlan, address: u64) -> Option<Act> {
+        let keys = [vlan, Vlan::Any].map(|vlan| MacKey { vlan, address });
+        keys.iter().find_map(|k| self.macs.get(k).copied())
+    }
+
+    /// Does the MAC table answer, if there is no row?
+    fn answer(&self, p: &Packet) -> (Act, bool) {
+        let ether = Some(p.key.get(Field::EthType) as u16);
+        let proto = p.key.field(Field::IpProto).map(|v| v as u8);
+        for r in self.rows.values() {
+            let frames = self.chip.acl.kinds[r.kind].frames;
+            if frames.covers(ether, proto) && p.key.and(&r.mask) == r.value {
+                return (r.act, false);
+            }
+        }
+        let vlan = match p.key.get(Field::VlanVid) {
+            0 => Vlan::Untagged,
+            v => Vlan::Tag(v as u16 & 0xfff),
+        };
+        let here = Some(Act::port(p.port as u8));
+        if self.asks && self.entry(vlan, p.key.get(Field::EthSrc) as u64) != here {
+            return (Act::Cpu, false);
+        }
+        match self.entry(vlan, p.key.get(Field::EthDst) as u64) {
+            Some(act) => (act, true),
+            None => (self.miss, false),
+        }
+    }
+}
+
+fn chips() -> Vec<Chip> {
+    let one = Widths {
+        l2: 1,
+        ipv4: 1,
+        ipv6: 2,
+        full: 4,
+    };
+    let mac = MacTable {
+        size: 100,
+        vlan: true,
+        any_vlan: true,
+        port_sets: 3,
+    };
+    let mut small = tables::vsc9953(MacLookup::Vlan);
+    small.acl.size = 12;
+    small.mac = small.mac.map(|m| MacTable { size: 2, ..m });
+    let mut drops = tables::by_widths("a", "tcam", 4096, one, Some(mac));
+    drops.miss_drop = true;
+    vec![
+        tables::vsc9953(MacLookup::Vlan),
+        tables::vsc9953(MacLookup::Both),
+        drops,
+        small,
+    ]
+}
+
+/// Sent, dropped, and sent by the MAC table behind a question for the source, when all was said.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    sent: usize,
+    dropped: usize,
+    asked: usize,
+}
+
+fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
+    let mut w = World::new(Limits::default());
+    let mut offload = Offload::new(chip.clone());
+    let mut device = Device {
+        chip: chip.clone(),
+        rows: BTreeMap::new(),
+        macs: BTreeMap::new(),
+        miss: Act::Cpu,
+        asks: false,
+    };
+    let mut next = 0;
+    let mut before: Vec<Out> = packets.iter().map(|p| w.pipeline(p)).collect();
+    for op in ops {
+        // A station is learned in four steps, each a change of its own
+        for op in op.steps() {
+            play(&mut w, &op, &mut next);
+            let after: Vec<Out> = packets.iter().map(|p| w.pipeline(p)).collect();
+            let asks = w.compose.asks_sources();
+            device.asks |= asks;
+            for changes in std::mem::take(&mut w.changes) {
+                for write in offload.batch(changes) {
+                    let said = format!("{write:?}");
+                    device.write(write);
+                    for (p, (old, new)) in packets.iter().zip(before.iter().zip(&after)) {
+                        judge(&mut w, &device, p, [old, new], &said);
+                    }
+                }
+            }
+            device.asks = asks;
+            for (p, new) in packets.iter().zip(&after) {
+                judge(&mut w, &device, p, [new, new], "the end");
+            }
+            before = after;
+        }
+    }
+    let mut seen = Seen::default();
+    for p in packets {
+        match device.answer(p) {
+            (Act::Out { .. }, mac) => {
+                seen.sent += 1;
+                seen.asked += usize::from(mac && device.asks);
+            }
+            (Act::Drop, _) => seen.dropped += 1,
+            (Act::Cpu, _) => {}
+        }
+    }
+    seen
+}
+
+fn judge(w: &mut World, device: &Device, p: &Packet, may: [&Out; 2], said: &str) {
+    let answer = match device.answer(p).0 {
+        Act::Cpu => return,
+        Act::Drop => Answer::Drop,
+        Act::Out { ports, rewrite } => Answer::Out {
+            ports,
+            effect: Effect {
+                rewrite,
+                tag: Tag::Keep,
+            },
+        },
+    };
+    let mut is = w.carried_out(p, answer);
+    is.sort();
+    let fits = may.iter().any(|o| o.told == 0 && o.sent == is);
+    assert!(fits, "{p:?}: {answer:?}, not {may:?}, after {said}");
+}
+
+proptest! {
+    #[test]
+    fn as_the_pipeline_write_by_write(chip in 0..4usize, ops in ops(25)) {
+        run(&chips()[chip], &ops, &packets());
+    }
+}
+
+#[test]
+fn chips_answer() {
+    let mut runner = TestRunner::deterministic();
+    let mut sum = Seen::default();
+    for n in 0..120 {
+        let list = ops(30).new_tree(&mut runner).unwrap().current();
+        let s = run(&chips()[n % 3], &list, &packets());
+        sum.sent += s.sent;
+        sum.dropped += s.dropped;
+        sum.asked += s.asked;
+    }
+    assert!(
+        sum.sent > 100 && sum.dropped > 1000 && sum.asked > 30,
+        "{sum:?}"
+    );
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the rules are, one by one.
+use super::model::{World, exact, ports};
+use crate::{Answer, Effect, Flow, Limits, Tag};
+use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
+use tandem_openflow::{Action, Field, Instructions, Oxm, port};
+
+fn flow(table: u8, priority: u16, fields: &[Oxm], apply: &[Action], goto: Option<u8>) -> Flow {
+    Flow {
+        table,
+        priority,
+        fields: fields.to_vec(),
+        instructions: Instructions {
+            apply: Some(apply.to_vec()),
+            goto,
+            ..Instructions::default()
+        },
+        idle: false,
+        counted: false,
+    }
+}
+
+fn out(port: u32) -> Action {
+    Action::Output { port, max_len: 0 }
+}
+
+fn vid(v: u16) -> Action {
+    Action::SetField {
+        field: Field::VlanVid,
+        value: 0x1000 | u128::from(v),
+    }
+}
+
+fn tagged(v: u128) -> Oxm {
+    exact(Field::VlanVid, 0x1000 | v)
+}
+
+const UNTAGGED: Oxm = Oxm::exact(Field::VlanVid, 0);
+
+fn sent(port: u8, tag: Tag) -> Answer {
+    Answer::Out {
+        ports: PortMask::one(port),
+        effect: Effect {
+            rewrite: Rewrite::default(),
+            tag,
+        },
+    }
+}
+
+/// Rules in their order: match and answer.
+fn rules(w: &World) -> Vec<(Vec<Oxm>, Answer)> {
+    let mut all: Vec<_> = w.compose.rules().map(|(_, r)| r.clone()).collect();
+    all.sort_by(|a, b| a.place.cmp(&b.place));
+    all.into_iter().map(|r| (r.fields, r.answer)).collect()
+}
+
+/// Two tables of a switch with an access port and a trunk.
+fn access() -> World {
+    let mut w = World::new(Limits::default());
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let push = [Action::PushVlan(0x8100), vid(100)];
+    assert!(w.add(1, flow(0, 9, &[p, UNTAGGED], &push, Some(1))));
+    assert!(w.add(2, flow(0, 9, &[q, tagged(100)], &[], Some(1))));
+    let to = |n| exact(Field::EthDst, n);
+    let pop = |n| [Action::PopVlan, out(n)];
+    assert!(w.add(3, flow(1, 5, &[to(1), tagged(100)], &pop(1), None)));
+    assert!(w.add(4, flow(1, 5, &[to(2), tagged(100)], &[out(2)], None)));
+    assert!(w.add(5, flow(1, 5, &[to(3), tagged(200)], &[out(3)], None)));
+    w
+}
+
+#[test]
+fn a_match_is_seen_back_through_what_is_written() {
+    let w = access();
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let to = |n| exact(Field::EthDst, n);
+    let push = Tag::Push {
+        tpid: 0x8100,
+        vid: Some(100),
+        pcp: None,
+    };
+    let all = rules(&w);
+    let has = |fields: &[Oxm], answer| all.contains(&(fields.to_vec(), answer));
+    // Back where it came from is nowhere
+    assert!(has(&[p, to(1), UNTAGGED], Answer::Drop));
+    assert!(has(&[q, to(1), tagged(100)], sent(1, Tag::Pop)));
+    assert!(has(&[p, to(2), UNTAGGED], sent(2, push)));
+    assert!(has(&[q, to(2), tagged(100)], Answer::Drop));
+    // VLAN 200 is met by nobody; what no flow matches is dropped behind its own beginning
+    assert!(has(&[p, UNTAGGED], Answer::Drop) && has(&[q, tagged(100)], Answer::Drop));
+    assert_eq!(all.len(), 7);
+    assert_eq!(all.last(), Some(&(vec![], Answer::Drop)));
+}
+
+/// Of rules of one beginning, the answer to that match.
+fn answer(w: &World, fields: &[Oxm]) -> Answer {
+    let all = rules(w);
+    let is = all.iter().find(|(f, _)| f == fields);
+    is.unwrap_or_else(|| panic!("{fields:?} in {all:?}")).1
+}
+
+#[test]
+fn what_was_written_is_known() {
+    let mut w = World::new(Limits::default());
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    let set = |field, value| [Action::SetField { field, value }];
+    let meta = |m| Some((m, m));
+    // Metadata: by bits
+    let mut f = flow(0, 9, &[p], &[], Some(1));
+    f.instructions.metadata = meta(1);
+    assert!(w.add(1, f));
+    let mut f = flow(1, 9, &[], &[], Some(2));
+    f.instructions.metadata = meta(2);
+    assert!(w.add(2, f));
+    assert!(w.add(3, flow(2, 9, &[exact(Field::Metadata, 3)], &[out(3)], None)));
+    assert_eq!(answer(&w, &[p]), sent(3, Tag::Keep));
+    // An address
+    assert!(w.add(4, flow(0, 9, &[q], &set(Field::EthDst, 7), Some(3))));
+    let ask = [out(port::CONTROLLER)];
+    assert!(w.add(5, flow(3, 9, &[exact(Field::EthDst, 7)], &ask, None)));
+    assert_eq!(answer(&w, &[q]), Answer::Cpu(None));
+}
+
+#[test]
+fn what_cant_be_seen_back_is_the_cpus() {
+    let written = Answer::Cpu(Some(Beyond::Written));
+    let mut w = World::new(Limits::default());
+    let ip = exact(Field::EthType, 0x800);
+    let to = |n| exact(Field::Ipv4Dst, n);
+    let set = [Action::SetField {
+        field: Field::Ipv4Dst,
+        value: 7,
+    }];
+    // A packet that is cut short has no such field, and is not written to
+    assert!(w.add(1, flow(0, 9, &[ip], &set, Some(1))));
+    assert!(w.add(2, flow(1, 9, &[ip, to(7)], &[], None)));
+    assert_eq!(answer(&w, &[ip]), written);
+    // The tag below the one that was popped
+    let outer = tagged(1);
+    assert!(w.add(3, flow(0, 9, &[outer], &[Action::PopVlan], Some(2))));
+    assert!(w.add(4, flow(2, 9, &[tagged(2)], &[], None)));
+    assert_eq!(answer(&w, &[outer]), written);
+    // and what the action set writes there
+    w.remove(4);
+    let mut f = flow(0, 9, &[outer], &[], Some(2));
+    f.instructions.write = Some(vec![vid(3), out(2)]);
+    w.modify(3, &f);
+    assert!(w.add(5, flow(2, 9, &[], &[Action::PopVlan], None)));
+    assert_eq!(answer(&w, &[outer]), Answer::Cpu(Some(Beyond::Tag)));
+}
+
+#[test]
+fn a_change_is_told_as_little_as_it_is() {
+    let mut w = access();
+    // Another way to the same answers: nothing to tell
+    let mut f = w.flows[&2].clone();
+    f.instructions.metadata = Some((7, 7));
+    let changes = w.compose.modify(2, f.instructions.clone(), false, false);
+    assert_eq!(changes, vec![]);
+    // A station that moves: from the trunk in place; from the port it is the CPU's now and then, as a tag comes
+    let f = flow(1, 5, &[], &[out(3)], None);
+    let changes = w.compose.modify(4, f.instructions, false, false);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    let in_place = |c| matches!(c, &tandem_ofoffload::Change::Modify { .. });
+    assert!(changes.iter().all(in_place));
+    assert_eq!(w.compose.rules_of(4).len(), 2);
+    assert_eq!(w.compose.rules_of(1).len(), 3);
+}
+
+#[test]
+fn two_forms_of_a_packet_are_the_cpus() {
+    let mut w = access();
+    let flood = [out(2), Action::PopVlan, out(1), out(3)];
+    assert!(w.add(6, flow(1, 1, &[tagged(100)], &flood, None)));
+    let all = rules(&w);
+    let of = |fields: &[Oxm]| all.iter().find(|(f, _)| f == fields).unwrap().1;
+    let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
+    assert_eq!(of(&[p, UNTAGGED]), Answer::Cpu(Some(Beyond::Copies)));
+    // From the trunk there is one form, without the tag
+    let Answer::Out { ports, effect } = of(&[q, tagged(100)]) else {
+        panic!();
+    };
+    assert_eq!((ports.count(), effect.tag), (2, Tag::Pop));
+}
+
+/// A switch that learns, on two trunks; `n` stations for each.
+fn learning(n: u128) -> World {
+    let mut w = World::new(Limits::default());
+    let mut id = 0;
+    let mut add = |f: Flow| {
+        id += 1;
+        assert!(w.add(id, f));
+    };
+    let ask = [out(port::CONTROLLER)];
+    for p in 1..3u128 {
+        let port = exact(Field::InPort, p);
+        add(flow(0, 9, &[port, tagged(100)], &[], Some(1)));
+        for m in 0..n {
+            let (src, dst) = (
+                exact(Field::EthSrc, p << 8 | m),
+                exact(Field::EthDst, p << 8 | m),
+            );
+            add(flow(1, 5, &[port, src, tagged(100)], &[], Some(2)));
+            add(flow(2, 5, &[dst, tagged(100)], &[out(p as u32)], None));
+        }
+    }
+    add(flow(1, 4, &[tagged(100)], &ask, Some(2)));
+    w
+}
+
+#[test]
+fn a_table_of_sources_is_one_question() {
+    let mut w = learning(4);
+    assert!(w.compose.asks_sources());
+    assert_eq!(w.compose.sources().len(), 8);
+    let entry = |w: &World, m: u128| {
+        let fields = [exact(Field::EthDst, m), tagged(100)];
+        let all: Vec<_> = w.compose.rules().map(|(_, r)| r.clone()).collect();
+        let r = all.into_iter().find(|r| r.fields == fields).unwrap();
+        assert!(r.checked && r.only == Some(Only::Mac));
+        r.answer
+    };
+    assert_eq!(entry(&w, 0x101), sent(1, Tag::Keep));
+    assert_eq!(entry(&w, 0x203), sent(2, Tag::Keep));
+    // Eight stations, what no station is for, what is in no VLAN
+    assert_eq!(w.compose.rules().count(), 10);
+    // Frames to a station would go where it is not heard: its entry would say that it is
+    let port = exact(Field::InPort, 1);
+    w.remove(2);
+    assert_eq!(entry(&w, 0x100), Answer::Cpu(Some(Beyond::Source)));
+    w.add(
+        2,
+        flow(
+            1,
+            5,
+            &[port, exact(Field::EthSrc, 0x100), tagged(100)],
+            &[],
+            Some(2),
+        ),
+    );
+    assert_eq!(entry(&w, 0x100), sent(1, Tag::Keep));
+    // A port whose chains stand elsewhere: its sources are the CPU's, and so are its stations
+    w.remove(1);
+    w.add(1, flow(0, 10, &[port, tagged(100)], &[], Some(1)));
+    assert_eq!(w.compose.sources().len(), 4);
+    assert_eq!(entry(&w, 0x101), Answer::Cpu(Some(Beyond::Source)));
+    // Nothing behind that asks the controller: chains as others
+    let last = *w.flows.keys().last().unwrap();
+    w.remove(last);
+    assert!(!w.compose.asks_sources());
+    assert!(
+        w.compose
+            .rules()
+            .all(|(_, r)| !r.checked && r.only.is_none())
+    );
+}
+
+/// Who has no source there has to be the CPU's, all of them; ports have to agree, and stand in one place.
+#[test]
+fn what_is_no_table_of_sources() {
+    let asks = |behind: &[Flow]| {
+        let mut w = learning(2);
+        let last = *w.flows.keys().last().unwrap();
+        w.remove(last);
+        for (n, f) in (100u32..).zip(behind) {
+            assert!(w.add(n, f.clone()));
+        }
+        w.compose.asks_sources()
+    };
+    let ask = [out(port::CONTROLLER)];
+    let ip = exact(Field::EthType, 0x800);
+    assert!(asks(&[flow(1, 4, &[], &ask, None)]));
+    assert!(!asks(&[flow(1, 4, &[], &[], Some(2))]));
+    assert!(!asks(&[flow(1, 4, &[ip], &ask, None)]));
+
+    let station = [exact(Field::EthDst, 0x100), tagged(100)];
+    let port = |n| exact(Field::InPort, n);
+    let mut w = learning(2);
+    assert_eq!(answer(&w, &station), sent(1, Tag::Keep));
+    // What port 1 sends to everybody goes out of one port, what port 2 does out of another
+    let everybody = [exact(Field::EthDst, 0xffff_ffff_ffff), tagged(100)];
+    for (n, p, to) in [(100, 1, 3), (101, 2, 3), (101, 2, 4)] {
+        let fields = [port(p), everybody[0], everybody[1]];
+        let f = flow(2, 6, &fields, &[out(to)], None);
+        let changed = w.flows.contains_key(&n);
+        assert!(if changed {
+            w.modify(n, &f)
+        } else {
+            w.add(n, f)
+        });
+        let agree = if (p, to) == (2, 3) {
+            sent(3, Tag::Keep)
+        } else {
+            Answer::Cpu(Some(Beyond::Source))
+        };
+        assert_eq!(answer(&w, &everybody), agree);
+    }
+    // Frames of port 2 that look otherwise to later tables: its sources are the CPU's
+    let second = flow(0, 9, &[port(2), tagged(100)], &[], Some(1));
+    let id = *w.flows.iter().find(|(_, f)| **f == second).unwrap().0;
+    let mut f = second.clone();
+    f.instructions.metadata = Some((1, 1));
+    w.modify(id, &f);
+    let known = w.compose.sources();
+    assert!(known.len() == 2 && known.iter().all(|s| s.port == 1));
+    assert_eq!(answer(&w, &everybody), sent(3, Tag::Keep));
+    // Chains of port 2 in two places
+    let mut w = learning(2);
+    assert_eq!(w.compose.sources().len(), 4);
+    let fields = [port(2), ip, tagged(100)];
+    assert!(w.add(100, flow(0, 10, &fields, &[], Some(1))));
+    let known = w.compose.sources();
+    assert!(known.len() == 2 && known.iter().all(|s| s.port == 1));
+}
+
+#[test]
+fn an_entry_beside_a_table_of_sources_is_in_the_acl() {
+    let mut w = learning(1);
+    let fields = [exact(Field::EthDst, 0x7777), tagged(100)];
+    w.add(90, flow(0, 20, &fields, &[out(3)], None));
+    let only = |w: &World| {
+        w.compose
+            .rule(*w.compose.rules_of(90).first().unwrap())
+            .unwrap()
+            .only
+    };
+    assert_eq!(only(&w), Some(Only::Acl));
+    let last = w.flows.keys().copied().filter(|n| *n < 90).max().unwrap();
+    w.remove(last);
+    assert_eq!(only(&w), None);
+}
+
+#[test]
+fn too_many_chains_are_one_rule() {
+    let limits = Limits {
+        per_flow: 3,
+        ..Limits::default()
+    };
+    let mut w = World::new(limits);
+    let port = exact(Field::InPort, 1);
+    w.add(1, flow(0, 9, &[port], &[], Some(1)));
+    for m in 0..4u32 {
+        let dst = exact(Field::EthDst, u128::from(m));
+        w.add(2 + m, flow(1, 5, &[dst], &[out(2)], None));
+    }
+    let cut = (vec![port], Answer::Cpu(Some(Beyond::Chains)));
+    assert_eq!(rules(&w), vec![cut, (vec![], Answer::Drop)]);
+    assert_eq!(w.compose.cuts(), 1);
+    w.remove(2);
+    assert_eq!(w.compose.cuts(), 1);
+    w.remove(3);
+    assert_eq!((w.compose.cuts(), rules(&w).len()), (0, 4));
+}
+
+#[test]
+fn other_ports_are_other_answers() {
+    let mut w = World::new(Limits::default());
+    let port = |n| exact(Field::InPort, n);
+    assert!(w.add(1, flow(0, 9, &[port(1)], &[], Some(1))));
+    assert!(w.add(2, flow(1, 9, &[], &[out(port::FLOOD)], None)));
+    assert!(w.add(3, flow(0, 9, &[port(2)], &[out(4)], None)));
+    let count = |w: &World| match answer(w, &[port(1)]) {
+        Answer::Out { ports, .. } => ports.count(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(count(&w), 4);
+    let changes = w.compose.set_ports(ports(3));
+    w.tell(changes);
+    assert_eq!(count(&w), 3);
+    let gone = Answer::Cpu(Some(Beyond::Port));
+    assert_eq!(answer(&w, &[port(2)]), gone);
+    // One of this number that is another flow
+    let f = flow(0, 9, &[port(3)], &[out(1)], None);
+    w.flows.insert(3, f.clone());
+    let changes = w.compose.add(3, f);
+    w.tell(changes);
+    assert!(rules(&w).iter().all(|(f, _)| *f != [port(2)]));
+    assert_eq!(answer(&w, &[port(3)]), sent(1, Tag::Keep));
+}

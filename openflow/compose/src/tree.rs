@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chains as a tree: a node is the beginning of chains, its children are the flows of the table it goes on to.
+//!
+//! ```text
+//!   (table 0) ─┬─ f₀ (goto 1) ─┬─ f₁ (goto 2) ─┬─ f₂            a leaf is a rule: match and place of its way
+//!              │               │               └─ f₂'
+//!              │               └─ nothing        what no flow of the table matches
+//!              └─ f₀' (too many below) ✂         one rule, and the CPU's
+//! ```
+//!
+//! Behind a child that has all of its node's packets there is none: nothing gets there.
+use crate::form::{Answer, Form, Seen, both};
+use crate::source::Sourced;
+use crate::{Compose, Flow, FlowId, Known, step_of};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use tandem_ofoffload::{Beyond, Step};
+use tandem_ofpipeline::key::Key;
+use tandem_openflow::Oxm;
+
+pub(crate) type NodeId = u32;
+const ROOT: NodeId = 0;
+
+/// What a node is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Root,
+    Flow(FlowId),
+    /// What no flow of the table matches.
+    Nothing,
+    /// What has its source in the table.
+    Checked,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    pub up: NodeId,
+    pub depth: u16,
+    pub by: By,
+    pub step: Step,
+    /// What is asked of the packet that comes in.
+    pub fields: Vec<Oxm>,
+    pub form: Form,
+    /// The table that it goes on to.
+    pub to: Option<u8>,
+    pub below: BTreeSet<NodeId>,
+    /// The child that has all of its packets.
+    pub covered: Option<(Step, FlowId)>,
+    /// Its table's sources are one question.
+    pub sourced: Option<Sourced>,
+    /// Rules below.
+    pub leaves: u32,
+    pub cut: bool,
+}
+
+impl Compose {
+    pub(crate) fn node(&self, n: NodeId) -> Option<&Node> {
+        self.nodes.get(n as usize)?.as_ref()
+    }
+
+    fn node_mut(&mut self, n: NodeId) -> Option<&mut Node> {
+        self.nodes.get_mut(n as usize)?.as_mut()
+    }
+
+    pub(crate) fn root(&mut self) {
+        self.nodes.push(Some(Node {
+            up: ROOT,
+            depth: 0,
+            by: By::Root,
+            step: Step::new(0, &Key::default()),
+            fields: Vec::new(),
+            form: Form::default(),
+            to: Some(0),
+            below: BTreeSet::new(),
+            covered: None,
+            sourced: None,
+            leaves: 0,
+            cut: false,
+        }));
+        self.grow(ROOT);
+    }
+
+    /// The steps of a node's way.
+    pub(crate) fn place(&self, mut n: NodeId) -> Vec<Step> {
+        let mut steps = Vec::new();
+        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
+            steps.push(node.step);
+            n = node.up;
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// The flows of a node's way.
+    pub(crate) fn way(&self, mut n: NodeId) -> Vec<FlowId> {
+        let mut flows = Vec::new();
+        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
+            if let By::Flow(id) = node.by {
+                flows.push(id);
+            }
+            n = node.up;
+        }
+        flows.reverse();
+        flows
+    }
+
+    /// What becomes of a leaf's packets.
+    pub(crate) fn answer(&self, node: &Node) -> Answer {
+        if node.cut {
+            return Answer::Cpu(Some(Beyond::Chains));
+        }
+        match node.by {
+            By::Nothing => node.form.clone().miss(),
+            _ => node.form.clone().end(&node.fields, &self.ports),
+        }
+    }
+
+    /// A flow behind a node; `None`: no packet gets there.
+    pub(crate) fn child(&self, up: NodeId, id: FlowId) -> Option<Node> {
+        let (node, known) = (self.node(up)?, self.flows.get(&id)?);
+        let mut form = node.form.clone();
+        let fields = match form.back(&node.fields, &known.flow.fields) {
+            Seen::Never => return None,
+            Seen::If(more) => both(&node.fields, &more)?,
+            Seen::Dark => {
+                form.cpu = Some(Some(Beyond::Written));
+                node.fields.clone()
+            }
+        };
+        if form.cpu.is_none() {
+            form.through(&fields, &known.flow.instructions, &self.ports);
+        }
+        Some(Node {
+            up,
+            depth: node.depth + 1,
+            by: By::Flow(id),
+            step: known.step,
+            fields,
+            to: match form.cpu {
+                None => known.flow.instructions.goto,
+                Some(_) => None,
+            },
+            form,
+            below: BTreeSet::new(),
+            covered: None,
+            sourced: None,
+            leaves: 0,
+            cut: false,
+        })
+    }
+
+    fn link(&mut self, node: Node) -> NodeId {
+        let (up, by) = (node.up, node.by);
+        let n = match self.free.pop() {
+            Some(n) => {
+                self.nodes[n as usize] = Some(node);
+                n
+            }
+            None => {
+                self.nodes.push(Some(node));
+                self.nodes.len() as NodeId - 1
+            }
+        };
+        if let Some(p) = self.node_mut(up) {
+            p.below.insert(n);
+        }
+        if let By::Flow(id) = by
+            && let Some(k) = self.flows.get_mut(&id)
+        {
+            k.nodes.insert(n);
+        }
+        n
+    }
+
+    /// All that is behind a node that has nothing below, and its rules. Returns how many.
+    fn grow(&mut self, n: NodeId) -> u32 {
+        let Some(to) = self.node(n).and_then(|x| x.to) else {
+            return self.leaf(n);
+        };
+        let sourced = self.sourced(n);
+        self.tables.entry(to).or_default().nodes.insert(n);
+        let flows: Vec<(Step, FlowId)> = match self.tables.get(&to) {
+            Some(t) => t.flows.iter().copied().collect(),
+            None => Vec::new(),
+        };
+        if let Some(x) = self.node_mut(n) {
+            x.sourced = sourced;
+        }
+        let (mut leaves, mut covered) = (0, None);
+        for (step, id) in flows {
+            if sourced.is_some_and(|s| step >= s.step) {
+                break;
+            }
+            let Some(child) = self.child(n, id) else {
+                continue;
+            };
+            let whole = self.node(n).is_some_and(|x| x.fields == child.fields);
+            let c = self.link(child);
+            leaves += self.grow(c);
+            if n != ROOT && leaves > self.limits.per_flow {
+                return self.cut(n);
+            }
+            if whole {
+                covered = Some((step, id));
+                break;
+            }
+        }
+        if covered.is_none()
+            && let Some(x) = self.node(n)
+        {
+            let mut rest = Node {
+                up: n,
+                depth: x.depth + 1,
+                by: By::Nothing,
+                step: Step::new(0, &Key::default()),
+                to: None,
+                below: BTreeSet::new(),
+                covered: None,
+                sourced: None,
+                leaves: 0,
+                cut: false,
+                ..x.clone()
+            };
+            if let Some(s) = sourced {
+                (rest.by, rest.step, rest.to) = (By::Checked, s.step, Some(s.to));
+                rest.form.checked = true;
+                self.enter_sourced(n);
+            }
+            let c = self.link(rest);
+            leaves += self.grow(c);
+            if n != ROOT && leaves > self.limits.per_flow {
+                return self.cut(n);
+            }
+        }
+        if let Some(x) = self.node_mut(n) {
+            (x.leaves, x.covered) = (leaves, covered);
+        }
+        leaves
+    }
+
+    fn leaf(&mut self, n: NodeId) -> u32 {
+        if let Some(x) = self.node_mut(n) {
+            x.leaves = 1;
+        }
+        self.emit(n);
+        1
+    }
+
+    /// A beginning with too many chains is one rule.
+    fn cut(&mut self, n: NodeId) -> u32 {
+        self.bare(n);
+        if let Some(x) = self.node_mut(n) {
+            x.cut = true;
+        }
+        self.cuts.insert(n);
+        self.leaf(n)
+    }
+
+    /// Takes away all that is below a node, and its rule.
+    fn bare(&mut self, n: NodeId) {
+        let Some(x) = self.node_mut(n) else { return };
+        let (to, below) = (x.to, std::mem::take(&mut x.below));
+        let was_cut = std::mem::take(&mut x.cut);
+        x.covered = None;
+        if self.node(n).is_some_and(|x| x.sourced.is_some()) {
+            self.leave_sourced(n);
+            if let Some(x) = self.node_mut(n) {
+                x.sourced = None;
+            }
+        }
+        if was_cut {
+            self.cuts.remove(&n);
+            self.retry.remove(&n);
+            self.later.remove(&n);
+            self.starved.remove(&n);
+        }
+        if let Some(t) = to.and_then(|t| self.tables.get_mut(&t)) {
+            t.nodes.remove(&n);
+        }
+        for c in below {
+            self.fell(c);
+        }
+        self.unemit(n);
+    }
+
+    /// A node goes, with all that is below.
+    fn fell(&mut self, n: NodeId) {
+        self.bare(n);
+        let Some(x) = self.nodes.get_mut(n as usize).and_then(Option::take) else {
+            return;
+        };
+        if let Some(p) = self.node_mut(x.up) {
+            p.below.remove(&n);
+        }
+        if let By::Flow(id) = x.by
+            && let Some(k) = self.flows.get_mut(&id)
+        {
+            k.nodes.remove(&n);
+        }
+        self.over.remove(&(Reverse(x.depth), n));
+        self.free.push(n);
+    }
+
+    /// There are so many more, or fewer, rules below a node.
+    fn weigh(&mut self, mut n: NodeId, more: i64) {
+        loop {
+            let limit = i64::from(self.limits.per_flow);
+            let Some(x) = self.node_mut(n) else { return };
+            let leaves = i64::from(x.leaves) + more;
+            x.leaves = leaves as u32;
+            let (up, depth) = (x.up, x.depth);
+            if n == ROOT {
+                return;
+            }
+            if leaves > limit {
+                self.over.insert((Reverse(depth), n));
+            }
+            n = up;
+        }
+    }
+
+    /// What is behind a node, anew.
+    fn again_at(&mut self, n: NodeId) {
+        let Some(x) = self.node(n) else { return };
+        let (before, up) = (x.leaves, x.up);
+        self.bare(n);
+        let now = self.grow(n);
+        if n != ROOT {
+            self.weigh(up, i64::from(now) - i64::from(before));
+        }
+    }
+
+    /// The same of all that go on to a table.
+    pub(crate) fn regrow(&mut self, table: u8) {
+        let nodes = self.tables.get(&table).map(|t| t.nodes.clone());
+        for n in nodes.into_iter().flatten() {
+            // One of them may have been below another
+            let here = |x: &Node| x.to == Some(table) && !x.cut && x.leaves > 0;
+            if self.node(n).is_some_and(here) {
+                self.again_at(n);
+            }
+        }
+    }
+
+    pub(crate) fn enter(&mut self, id: FlowId, flow: Flow) {
+        let (table, step) = (flow.table, step_of(&flow));
+        let priority = flow.priority;
+        let before = self.source_of(table);
+        self.tables
+            .entry(table)
+            .or_default()
+            .flows
+            .insert((step, id));
+        self.flows.insert(
+            id,
+            Known {
+                flow,
+                step,
+                nodes: BTreeSet::new(),
+            },
+        );
+        self.sort(id, true);
+        self.touched(table, true);
+        if self.resorted(id, table, priority, before, true) {
+            return;
+        }
+        let nodes = self.tables.get(&table).map(|t| t.nodes.clone());
+        for n in nodes.into_iter().flatten() {
+            let Some(x) = self.node(n) else { continue };
+            let behind = x.covered.is_some_and(|c| c < (step, id))
+                || x.sourced.is_some_and(|s| s.step <= step);
+            if x.to != Some(table) || behind {
+                continue;
+            }
+            let Some(child) = self.child(n, id) else {
+                continue;
+            };
+            if self.node(n).is_some_and(|x| x.fields == child.fields) {
+                self.again_at(n);
+                continue;
+            }
+            let c = self.link(child);
+            let leaves = self.grow(c);
+            self.weigh(n, i64::from(leaves));
+        }
+    }
+
+    pub(crate) fn leave(&mut self, id: FlowId) {
+        let Some(k) = self.flows.get(&id) else { return };
+        let (table, step, priority) = (k.flow.table, k.step, k.flow.priority);
+        let before = self.source_of(table);
+        let nodes = k.nodes.clone();
+        if let Some(t) = self.tables.get_mut(&table) {
+            t.flows.remove(&(step, id));
+        }
+        self.sort(id, false);
+        self.touched(table, false);
+        if !self.resorted(id, table, priority, before, false) {
+            for n in nodes {
+                let Some(x) = self.node(n) else { continue };
+                let (up, leaves) = (x.up, x.leaves);
+                let covered = self.node(up).and_then(|x| x.covered);
+                if covered == Some((step, id)) {
+                    self.again_at(up);
+                } else {
+                    self.fell(n);
+                    self.weigh(up, -i64::from(leaves));
+                }
+            }
+        }
+        self.flows.remove(&id);
+    }
+
+    pub(crate) fn change(&mut self, id: FlowId, new: Flow) {
+        let Some(k) = self.flows.get(&id) else { return };
+        let (table, priority, nodes) = (k.flow.table, k.flow.priority, k.nodes.clone());
+        let before = self.source_of(table);
+        self.sort(id, false);
+        if let Some(k) = self.flows.get_mut(&id) {
+            k.flow = new;
+        }
+        self.sort(id, true);
+        self.touched(table, false);
+        if self.resorted(id, table, priority, before, true) {
+            return;
+        }
+        for n in nodes {
+            let Some(x) = self.node(n) else { continue };
+            let (up, leaves) = (x.up, x.leaves);
+            let Some(new) = self.child(up, id) else {
+                continue;
+            };
+            self.bare(n);
+            if let Some(x) = self.node_mut(n) {
+                (x.form, x.to) = (new.form, new.to);
+            }
+            let now = self.grow(n);
+            self.weigh(up, i64::from(now) - i64::from(leaves));
+        }
+    }
+
+    /// What was cut and goes through this table may not need to be any more.
+    fn touched(&mut self, table: u8, came: bool) {
+        let through = |n: &&NodeId| {
+            let to = self.node(**n).and_then(|x| x.to);
+            to.is_some_and(|to| to <= table)
+        };
+        let nodes: Vec<NodeId> = self.cuts.iter().filter(through).copied().collect();
+        let list = if came {
+            &mut self.later
+        } else {
+            &mut self.retry
+        };
+        list.extend(nodes);
+    }
+
+    /// Looks again at so many that were cut.
+    pub(crate) fn again(&mut self, most: u32) {
+        for _ in 0..most {
+            self.trim();
+            let Some(n) = self.retry.pop_first() else {
+                return;
+            };
+            self.again_at(n);
+        }
+    }
+
+    /// No beginning has more chains than it may, the deepest cut first.
+    fn trim(&mut self) {
+        while let Some((_, n)) = self.over.pop_first() {
+            let Some(x) = self.node(n) else { continue };
+            let (leaves, up) = (x.leaves, x.up);
+            if leaves > self.limits.per_flow {
+                let now = self.cut(n);
+                self.weigh(up, i64::from(now) - i64::from(leaves));
+            }
+        }
+    }
+
+    fn spare(&self) -> i64 {
+        let root = self.node(ROOT);
+        let more = root.map_or(0, |r| i64::from(r.leaves) - r.below.len() as i64);
+        i64::from(self.limits.all) - more
+    }
+
+    /// Nor are there too many in all: those with the most are cut first. Who was cut for that and fits comes back.
+    pub(crate) fn balance(&mut self) {
+        loop {
+            self.trim();
+            while self.spare() < 0 {
+                let first = self.node(ROOT).map(|r| r.below.iter());
+                let size = |n: &&NodeId| self.node(**n).map_or(0, |x| x.leaves);
+                let Some(n) = first.into_iter().flatten().max_by_key(size).copied() else {
+                    return;
+                };
+                let before = self.node(n).map_or(0, |x| x.leaves);
+                self.cut(n);
+                self.starved.insert(n, before);
+                self.weigh(ROOT, 1 - i64::from(before));
+            }
+            let spare = self.spare();
+            let fits = |want: u32| i64::from(want) - 1 <= spare;
+            let waiting = self.starved.iter().filter(|(_, want)| fits(**want));
+            let Some((n, _)) = waiting.min_by_key(|(n, want)| (**want, **n)) else {
+                return;
+            };
+            self.again_at(*n);
+        }
+    }
+}
+
+#[cfg(test)]
+impl Compose {
+    /// Chains that begin with each flow of table 0, and how many there would be if there were room.
+    pub fn first(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
+        let below = self.node(ROOT).map(|r| r.below.iter());
+        below.into_iter().flatten().map(|n| {
+            let leaves = self.node(*n).map_or(0, |x| x.leaves);
+            (leaves, self.starved.get(n).copied())
+        })
+    }
+}
