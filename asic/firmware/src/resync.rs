@@ -122,10 +122,16 @@ impl Firmware {
         self.mark(object, true);
     }
 
-    /// Removes an object. Whatever comes to its position is not confirmed by it.
+    /// Removes an object. Whatever comes to its position is not confirmed by it. What a walk has read may be what a flip has made
+    /// of it: the references that it gives back are those of its original.
     pub(crate) fn discard<O: Object>(&mut self, object: &O) {
         self.mark(object, false);
-        object.remove(self);
+        if self.flips.is_empty() {
+            return object.remove(self);
+        }
+        object.unflip(self);
+        let whole = object.find(self);
+        whole.as_ref().unwrap_or(object).remove(self);
     }
 
     fn mark<O: Object>(&mut self, object: &O, on: bool) {
@@ -246,7 +252,6 @@ impl Firmware {
         if stays || object.in_use(self) {
             self.state.work.add(1);
         } else {
-            object.unflip(self);
             self.discard(object);
             c.swept += 1;
             self.state.work.add(REMOVE);

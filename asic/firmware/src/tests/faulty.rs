@@ -1,5 +1,6 @@
 //! Writes that fail, and entries that change behind everybody's back.
 
+use super::flows::{flow_vlan, set, to_set};
 use super::scenarios::with_rif;
 use super::*;
 use raw::*;
@@ -111,5 +112,44 @@ fn a_flipped_entry_shows_in_dumps_and_goes_with_the_next_write() {
         op(f, TND_OP_DELETE, TND_CLS_NEXTHOP, &nexthop(1, 1)).status,
         TND_ST_OK
     );
+    assert_eq!(f.check_accounting(), Ok(()));
+}
+
+/// What a flip hides is given back as well: a sweep frees what entries refer to, and so its targets go with them.
+#[test]
+fn a_flipped_entry_goes_with_its_references() {
+    let mut fw = with_rif();
+    let f = &mut fw;
+    create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+    create(f, TND_CLS_PORT_SET, &set(7, [0; TND_PORT_SET_BYTES]));
+    assert_eq!(create(f, TND_CLS_FDB, &to_set(1, 7)), TND_ST_OK);
+    for (id, r) in [
+        (1, route4(0, 0, 0, Some((NH, 1)))),
+        (2, route6(0, 0, 0, Some((NH, 2)))),
+    ] {
+        assert_eq!(create(f, TND_CLS_NEXTHOP, &nexthop(id, 1)), TND_ST_OK);
+        assert_eq!(create(f, TND_CLS_ROUTE, &r), TND_ST_OK);
+    }
+    // each once, and one twice
+    for t in [
+        FlipTable::Fdb,
+        FlipTable::Route4,
+        FlipTable::Route6,
+        FlipTable::Route6,
+    ] {
+        f.flip(t, 0).unwrap();
+    }
+    f.attach(true);
+    run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]);
+    let (c, _) = run(f, &cmd(TND_OP_END_RESYNC, 0), &[]);
+    assert_eq!(c.status, TND_ST_OK);
+    for id in [
+        PoolId::Mdb,
+        PoolId::Nexthop,
+        PoolId::Rif,
+        PoolId::ExactMatch,
+    ] {
+        assert_eq!(pool(f, id).used, 0, "{}", id.name());
+    }
     assert_eq!(f.check_accounting(), Ok(()));
 }

@@ -3,7 +3,9 @@
 use super::acl::{bind, rule, table};
 use super::*;
 use raw::*;
+use tandem_pipeline::entry::FdbValue;
 use tandem_pipeline::state::{PortMask, mask_of};
+use tandem_tables::exact::Key;
 
 pub(super) fn set(id: u16, ports: PortMask) -> tnd_port_set {
     tnd_port_set {
@@ -18,7 +20,7 @@ fn ports(ports: &[u16]) -> PortMask {
     mask_of(ports.iter().copied())
 }
 
-fn flow_vlan(fid: u16) -> tnd_vlan {
+pub(super) fn flow_vlan(fid: u16) -> tnd_vlan {
     tnd_vlan {
         flags: TND_VLAN_FLOWS,
         ..vlan(fid)
@@ -26,7 +28,7 @@ fn flow_vlan(fid: u16) -> tnd_vlan {
 }
 
 /// An entry that sends to a set, as the chip tells it.
-fn to_set(n: u32, set: u16) -> tnd_fdb {
+pub(super) fn to_set(n: u32, set: u16) -> tnd_fdb {
     tnd_fdb {
         set,
         flags: TND_FDB_STATIC,
@@ -184,6 +186,133 @@ fn addresses_of_flow_domains() {
     assert_eq!(create(f, TND_CLS_FDB, &e), TND_ST_INVALID, "a set");
     assert_eq!(create(f, TND_CLS_FDB, &tnd_fdb { fid: 2, ..e }), 0);
     assert_eq!(pool(f, PoolId::ExactMatch).used, 5);
+}
+
+/// A domain that is of flow ports no more keeps the entries that only such a domain may have: they can be taken back, not written.
+#[test]
+fn a_domain_leaves_flow_ports() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    let cls = TND_CLS_FDB;
+    create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+    create(f, TND_CLS_PORT_SET, &set(7, ports(&[1])));
+    create(f, TND_CLS_PORT_SET, &set(8, ports(&[2])));
+    let group = tnd_fdb {
+        mac: [1, 0, 0x5e, 0, 0, 1],
+        ..fdb(TND_FLOWS_FID, 0, 1)
+    };
+    assert_eq!(create(f, cls, &to_set(1, 7)), 0);
+    assert_eq!(create(f, cls, &group), 0);
+    let plain = vlan(TND_FLOWS_FID);
+    assert_eq!(said(f, TND_OP_UPDATE, TND_CLS_VLAN, &plain).0, 0);
+    let all = dump::<tnd_fdb>(f, TND_OP_DUMP, cls, 64);
+    assert!(all.len() == 2 && all.contains(&to_set(1, 7)) && all.contains(&group));
+    // what is there is there, nothing more comes
+    assert_eq!(create(f, cls, &to_set(1, 7)), 0, "equal");
+    for (what, e) in [
+        ("another set", to_set(1, 8)),
+        ("a group's port", tnd_fdb { port: 2, ..group }),
+    ] {
+        let s = said(f, TND_OP_UPDATE, cls, &e).0;
+        assert_eq!(s, TND_ST_INVALID, "{what}");
+    }
+    // a port in place of the set, trap, and away
+    assert_eq!(said(f, TND_OP_UPDATE, cls, &fdb(TND_FLOWS_FID, 1, 2)).0, 0);
+    assert_eq!(said(f, TND_OP_SET_TRAP, cls, &group).0, 0);
+    assert_eq!(said(f, TND_OP_DELETE, cls, &group).0, 0);
+    assert_eq!(said(f, TND_OP_DELETE, cls, &to_set(1, 0)).0, 0);
+    for id in [7, 8] {
+        let set = set(id, ports(&[]));
+        assert_eq!(said(f, TND_OP_DELETE, TND_CLS_PORT_SET, &set).0, 0);
+    }
+    assert_eq!(f.check_accounting(), Ok(()));
+}
+
+/// What a driver may say of an entry with a set beside it: learned or not, it stays where it is, and so does its set.
+#[test]
+fn a_set_is_nothing_to_learn() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+    create(f, TND_CLS_PORT_SET, &set(7, ports(&[1])));
+    let learned = tnd_fdb {
+        flags: TND_FDB_LEARNED,
+        ..to_set(1, 7)
+    };
+    assert_eq!(create(f, TND_CLS_FDB, &learned), 0);
+    let flags = TND_FDB_LEARNED | TND_FDB_STATIC;
+    let told = tnd_fdb { flags, ..learned };
+    assert_eq!(
+        dump::<tnd_fdb>(f, TND_OP_DUMP, TND_CLS_FDB, 64),
+        [told],
+        "static"
+    );
+    let seven = set(7, ports(&[]));
+    let delete = |f: &mut Firmware| said(f, TND_OP_DELETE, TND_CLS_PORT_SET, &seven).0;
+    assert_eq!(delete(f), TND_ST_IN_USE);
+    // it goes with its domain, and gives its set back, whatever its memory has become
+    f.flip(FlipTable::Fdb, 0).unwrap();
+    let domain = flow_vlan(TND_FLOWS_FID);
+    assert_eq!(said(f, TND_OP_DELETE, TND_CLS_VLAN, &domain).0, 0);
+    assert_eq!(delete(f), 0);
+    assert_eq!(f.check_accounting(), Ok(()));
+}
+
+/// A set that is swapped while an entry names it: the pipeline sends to the new ports.
+#[test]
+fn a_set_is_swapped_below_its_entries() {
+    let mut fw = chip("tiny");
+    let f = &mut fw;
+    create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+    create(f, TND_CLS_PORT_SET, &set(7, ports(&[1])));
+    create(f, TND_CLS_FDB, &to_set(1, 7));
+    let other = set(7, ports(&[2, 3]));
+    assert_eq!(
+        said(f, TND_OP_UPDATE, TND_CLS_PORT_SET, &other),
+        (0, vec![])
+    );
+    let key = Key::Mac {
+        fid: TND_FLOWS_FID,
+        mac: to_set(1, 7).mac,
+    };
+    let value = FdbValue::unpack(f.state.exact.get(&key).unwrap().value);
+    let slot = value.set_slot().unwrap();
+    assert_eq!(f.state.port_sets.at(slot).unwrap().ports, ports(&[2, 3]));
+    assert_eq!(
+        said(f, TND_OP_DELETE, TND_CLS_PORT_SET, &other).0,
+        TND_ST_IN_USE
+    );
+}
+
+/// Of an entry and its set the driver names one alone: an unnamed entry leaves the set without users, a set that a named entry
+/// refers to stays.
+#[test]
+fn a_warm_start_with_half_of_it() {
+    let cls = TND_CLS_PORT_SET;
+    for names_the_set in [true, false] {
+        let mut fw = chip("tiny");
+        let f = &mut fw;
+        let seven = set(7, ports(&[1]));
+        create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+        create(f, cls, &seven);
+        create(f, TND_CLS_FDB, &to_set(1, 7));
+        f.attach(true);
+        run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]);
+        create(f, TND_CLS_VLAN, &flow_vlan(TND_FLOWS_FID));
+        let named = match names_the_set {
+            true => create(f, cls, &seven),
+            false => create(f, TND_CLS_FDB, &to_set(1, 7)),
+        };
+        assert_eq!(named, 0);
+        let (c, _) = run(f, &cmd(TND_OP_END_RESYNC, 0), &[]);
+        let swept = u64::from(names_the_set);
+        assert_eq!((c.status, c.result), (0, swept));
+        let entries = dump::<tnd_fdb>(f, TND_OP_DUMP, TND_CLS_FDB, 64);
+        assert_eq!(entries.is_empty(), names_the_set);
+        assert_eq!(dump::<tnd_port_set>(f, TND_OP_DUMP, cls, 64), [seven]);
+        let want = if names_the_set { 0 } else { TND_ST_IN_USE };
+        assert_eq!(said(f, TND_OP_DELETE, cls, &seven).0, want);
+    }
 }
 
 /// A driver that attaches warm: what it names stays as it is, the rest goes, entries before their sets.
