@@ -1,7 +1,7 @@
 //! TND_CLS_ACL_ENTRY: a rule. Its slots follow from the fields that it looks at; a range of ports is an object that it names,
 //! or written out: then it takes a range checker, which rules with the same range share.
 
-use super::port_set;
+use super::{lag, port_set};
 use crate::costs::{Cost, CostRow};
 use crate::object::{DEPEND, Failure, INVALID, Object, UNSUPPORTED, body, count_down, count_up};
 use crate::pools::{Need, PoolId};
@@ -9,7 +9,7 @@ use crate::{Firmware, References};
 use std::collections::HashMap;
 use tandem_abi::raw;
 use tandem_pipeline::acl::key;
-use tandem_pipeline::state::{AclRule, AclStage, PortMask};
+use tandem_pipeline::state::{AclRule, AclStage, PortMask, ports_of};
 use tandem_tables::tcam::{Match, Width};
 use zerocopy::IntoBytes;
 
@@ -60,7 +60,13 @@ impl AclEntry {
             (raw::TND_CLS_MIRROR, e.mirror.into()),
         ];
         let named = named.into_iter().filter(|(_, id)| *id != 0);
-        for what in named.chain(nexthop) {
+        let port = match e.action {
+            raw::TND_ACL_REDIRECT_PORT => u16::try_from(e.target).ok(),
+            _ => None,
+        };
+        // of other actions the mask is empty
+        let groups = lag::groups(fw, port.into_iter().chain(ports_of(&e.ports)));
+        for what in named.chain(nexthop).chain(groups) {
             count(&mut fw.refs, what);
         }
     }

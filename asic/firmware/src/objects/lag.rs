@@ -1,5 +1,5 @@
 //! TND_CLS_LAG: a link aggregation group; its members are swapped by one command. Domains, router interfaces, lists and the
-//! driver's FDB entries on its port keep it.
+//! driver's FDB entries on its port keep it, and so do sets of ports and rules that send there.
 
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
@@ -31,6 +31,12 @@ impl Lag {
     fn members(&self) -> &[(u16, bool)] {
         self.members.as_deref().unwrap_or_default()
     }
+}
+
+/// The groups among these ports: what sends there refers to them.
+pub(crate) fn groups(fw: &Firmware, ports: impl Iterator<Item = u16>) -> Vec<(u16, u32)> {
+    let group = |port| fw.state.lag_at(port).map(|lag| (Lag::CLASS, lag.into()));
+    ports.filter_map(group).collect()
 }
 
 impl Object for Lag {
@@ -121,6 +127,7 @@ impl Object for Lag {
             || fw.state.rif_at(RifPlace::Port(port)).is_some()
             || fw.state.rifs().any(|(_, r)| on_vlan(r.place))
             || fw.state.acl.binds().any(|(p, _, _)| p == port)
+            || fw.refs.contains_key(&(Self::CLASS, self.lag.into()))
     }
     fn remove(&self, fw: &mut Firmware) {
         fw.drop_entries(self);

@@ -1,11 +1,12 @@
-//! TND_CLS_PORT_SET: ports that FDB entries of flow ports send to, swapped by one command. Entries keep it. It takes a mask of ports, as
-//! a multicast group does.
+//! TND_CLS_PORT_SET: ports that FDB entries of flow ports send to, swapped by one command. Entries keep it, it keeps the groups of links
+//! that it has. It takes a mask of ports, as a multicast group does.
 
-use crate::Firmware;
+use super::lag;
 use crate::costs::{Cost, CostRow};
 use crate::dump::slots;
-use crate::object::{Failure, INVALID, Object, body};
+use crate::object::{Failure, INVALID, Object, body, count_down, count_up};
 use crate::pools::PoolId;
+use crate::{Firmware, References};
 use tandem_abi::raw;
 use tandem_pipeline::state::{PortMask, PortSet as State, ports_of};
 use zerocopy::IntoBytes;
@@ -21,6 +22,12 @@ impl PortSet {
             reserved0: 0,
             ports: s.ports,
         })
+    }
+    /// Counts the groups of links that it has.
+    fn refers(&self, fw: &mut Firmware, count: impl Fn(&mut References, (u16, u32))) {
+        for group in lag::groups(fw, ports_of(&self.0.ports)) {
+            count(&mut fw.refs, group);
+        }
     }
 }
 
@@ -62,6 +69,10 @@ impl Object for PortSet {
         }
         let (id, ports) = (self.0.set, self.0.ports);
         fw.state.port_sets.put(id, State { id, ports });
+        self.refers(fw, count_up);
+        if let Some(o) = old {
+            o.refers(fw, count_down);
+        }
         Ok(())
     }
     fn in_use(&self, fw: &Firmware) -> bool {
@@ -70,6 +81,7 @@ impl Object for PortSet {
     fn remove(&self, fw: &mut Firmware) {
         if fw.state.port_sets.remove(self.0.set).is_some() {
             fw.give(PoolId::Mdb, 1);
+            self.refers(fw, count_down);
         }
     }
     fn encode(&self, out: &mut Vec<u8>) {

@@ -1,5 +1,7 @@
 //! Link aggregation groups as a driver sees them.
 
+use super::acl::{rule, table};
+use super::flows::set;
 use super::*;
 use raw::*;
 
@@ -77,6 +79,60 @@ fn a_group_is_a_port() {
         (0, 0)
     );
     assert_eq!(dump::<tnd_port>(f, TND_OP_DUMP, TND_CLS_PORT, 999).len(), 8);
+}
+
+/// Sets of ports and rules that send to a group's port keep the group, in every way that they come to name it.
+#[test]
+fn who_sends_to_a_group_keeps_it() {
+    let mut fw = chip("nxp-t1040");
+    let f = &mut fw;
+    let both = |lag: u16| {
+        let mut ports = [0; TND_PORT_SET_BYTES];
+        (ports[0], ports[1]) = (2, 1 << lag);
+        ports
+    };
+    let gone = |f: &mut Firmware, id| act(f, TND_OP_DELETE, &lag(id, &[])).status;
+    let made = |f: &mut Firmware, id| assert_eq!(act(f, TND_OP_CREATE, &lag(id, &[])).status, 0);
+    let to = |lag| set(7, both(lag));
+    assert_eq!(create(f, TND_CLS_PORT_SET, &to(1)), TND_ST_INVALID);
+    made(f, 1);
+    made(f, 2);
+    assert_eq!(create(f, TND_CLS_PORT_SET, &to(1)), 0);
+    assert_eq!(gone(f, 1), TND_ST_IN_USE);
+    assert_eq!(op(f, TND_OP_UPDATE, TND_CLS_PORT_SET, &to(2)).status, 0);
+    assert_eq!(gone(f, 2), TND_ST_IN_USE);
+    assert_eq!(gone(f, 1), 0);
+    op(f, TND_OP_DELETE, TND_CLS_PORT_SET, &to(2));
+    assert_eq!(gone(f, 2), 0);
+    // rules
+    create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_FLOW));
+    made(f, 1);
+    made(f, 2);
+    let one = tnd_acl_entry {
+        target: 9,
+        ..rule(1, 1, TND_ACL_REDIRECT_PORT)
+    };
+    let several = tnd_acl_entry {
+        ports: both(2),
+        ..rule(1, 1, TND_ACL_REDIRECT_PORTS)
+    };
+    let cls = TND_CLS_ACL_ENTRY;
+    assert_eq!(create(f, cls, &one), 0);
+    assert_eq!(gone(f, 1), TND_ST_IN_USE);
+    assert_eq!(op(f, TND_OP_UPDATE, cls, &several).status, 0);
+    assert_eq!(gone(f, 2), TND_ST_IN_USE);
+    assert_eq!(gone(f, 1), 0);
+    op(f, TND_OP_SET_TRAP, cls, &several);
+    assert_eq!(gone(f, 2), 0);
+    // a sweep takes who sends first
+    made(f, 1);
+    create(f, TND_CLS_PORT_SET, &to(1));
+    op(f, TND_OP_UPDATE, cls, &one);
+    f.attach(true);
+    run(f, &cmd(TND_OP_BEGIN_RESYNC, 0), &[]);
+    let (c, _) = run(f, &cmd(TND_OP_END_RESYNC, 0), &[]);
+    assert_eq!((c.status, c.result), (0, 4), "rule, list, set, group");
+    assert_eq!(f.check_accounting(), Ok(()));
 }
 
 #[test]
