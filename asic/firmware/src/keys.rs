@@ -48,6 +48,14 @@ pub struct Fields {
     pub ipv6: Option<Vec<Field>>,
 }
 
+impl Fields {
+    /// A field that rows of ARP can't ask for, whatever a profile says: the ABI has those of IP behind IP's EtherTypes alone.
+    pub(crate) fn senseless(&self) -> Option<Field> {
+        let mac = |f: &&Field| matches!(f, Field::SrcMac | Field::DstMac);
+        self.arp.iter().flatten().find(|f| !mac(f)).copied()
+    }
+}
+
 /// Keys and actions of a memory's rows at stage `flow`. See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]

@@ -506,6 +506,19 @@ impl Profile {
                 }
                 seen.push(s);
             }
+            let flows = t.stages.iter().any(|s| s == acl_stage(raw::TND_ACL_FLOW));
+            if !flows && t.flow != FlowRows::default() {
+                return Err(format!(
+                    "acl.tcam {}: rows of flow ports, and no stage \"flow\"",
+                    t.name
+                ));
+            }
+            if let Some(field) = t.flow.fields.senseless() {
+                return Err(format!(
+                    "acl.tcam {}: {field:?} of ARP, which has no field but src_mac and dst_mac",
+                    t.name
+                ));
+            }
         }
         let limits = [
             ("acl.tables", a.tables, 1 << 16),
@@ -611,5 +624,36 @@ mod tests {
             e,
             "profile x.toml: exact-match geometry: slots_per_bucket is 5, must be 4 or 8"
         );
+        // what would be of no account
+        let rows = |from: &str, to: &str| {
+            let text = of("nxp-t1040").replace(from, to);
+            Profile::parse(&text, "x.toml").unwrap_err().to_string()
+        };
+        assert_eq!(
+            rows(r#"["ingress", "flow"]"#, r#"["ingress"]"#),
+            "profile x.toml: acl.tcam is2-tcam: rows of flow ports, and no stage \"flow\""
+        );
+        assert_eq!(
+            rows(r#"arp = ["src_mac"]"#, r#"arp = ["src_mac", "src_ip"]"#),
+            "profile x.toml: acl.tcam is2-tcam: SrcIp of ARP, which has no field but src_mac and dst_mac"
+        );
+    }
+
+    fn of(name: &str) -> &'static str {
+        BUILTIN.iter().find(|b| b.0 == name).unwrap().1
+    }
+
+    #[test]
+    fn flow_ports_without_a_policer_have_that_of_data() {
+        let text = of("nxp-t1040");
+        let at = text.find("[traps.flow]").unwrap();
+        let end = text[at + 1..]
+            .find("\n[")
+            .map_or(text.len(), |n| at + 1 + n);
+        let text = [&text[..at], &text[end..]].concat();
+        let p = Profile::parse(&text, "x.toml").unwrap();
+        assert_eq!(p.traps.flow, None);
+        let [flow, data] = [raw::TND_TC_FLOW, raw::TND_TC_DATA].map(|c| p.class_policer(c));
+        assert_eq!(flow, data);
     }
 }
