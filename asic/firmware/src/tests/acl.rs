@@ -362,31 +362,29 @@ fn named_ranges_are_objects() {
     assert_eq!(pool(f, PoolId::AclRange).used, 0);
 }
 
-/// A driver of before 1.6 writes shorter rules.
+/// Drivers of before 1.6 and 1.7 write shorter rules.
 #[test]
-fn a_rule_without_named_ranges() {
-    let mut f = chip("tiny");
-    let f = &mut f;
-    create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
-    const BEFORE: usize = 176;
-    let e = tnd_acl_entry {
-        struct_size: BEFORE as u16,
-        ..ranged(rule(1, 1, 0), 5, 9)
-    };
-    let (c, _) = run(
-        f,
-        &cmd(TND_OP_CREATE, TND_CLS_ACL_ENTRY),
-        &e.as_bytes()[..BEFORE],
-    );
-    assert_eq!(c.status, TND_ST_OK);
-    let whole = tnd_acl_entry {
-        struct_size: size::<tnd_acl_entry>(),
-        ..e
-    };
-    assert_eq!(
-        dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 250),
-        [whole]
-    );
+fn shorter_rules() {
+    for before in [176usize, 184] {
+        let mut f = chip("tiny");
+        let f = &mut f;
+        create(f, TND_CLS_ACL_TABLE, &table(1, TND_ACL_PORT));
+        let e = tnd_acl_entry {
+            struct_size: before as u16,
+            ..ranged(rule(1, 1, 0), 5, 9)
+        };
+        let create = cmd(TND_OP_CREATE, TND_CLS_ACL_ENTRY);
+        let (c, _) = run(f, &create, &e.as_bytes()[..before]);
+        assert_eq!(c.status, TND_ST_OK);
+        let whole = tnd_acl_entry {
+            struct_size: size::<tnd_acl_entry>(),
+            ..e
+        };
+        assert_eq!(
+            dump::<tnd_acl_entry>(f, TND_OP_DUMP, TND_CLS_ACL_ENTRY, 250),
+            [whole]
+        );
+    }
 }
 
 #[test]

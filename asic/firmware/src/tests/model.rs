@@ -67,7 +67,7 @@ fn thing(cls: u16, k: u8, v: u8) -> (Name, Thing) {
             refers = vec![];
             needs = vec![(PoolId::Vlan, 1)];
             body = tnd_vlan {
-                flags: u32::from(v % 4) | TND_VLAN_FLOWS,
+                flags: u32::from(v % 4) | if v & 4 != 0 { TND_VLAN_FLOWS } else { 0 },
                 ..vlan(key as u16 + 1)
             }
             .as_bytes()
@@ -199,6 +199,13 @@ impl Model {
     fn referred(&self, name: Name) -> bool {
         self.things.values().any(|t| t.refers.contains(&name))
     }
+    /// Its domain is there, and none of flow ports: it may have no such entry.
+    fn refused(&self, t: &Thing) -> bool {
+        let sets = t.refers.iter().any(|r| r.0 == TND_CLS_PORT_SET);
+        let domain = t.refers.first().and_then(|r| self.things.get(r));
+        let domain = domain.and_then(|d| tnd_vlan::read_from_bytes(&d.body).ok());
+        sets && domain.is_some_and(|d| d.flags & TND_VLAN_FLOWS == 0)
+    }
     fn there(&self, t: &Thing) -> bool {
         t.refers.iter().all(|r| self.things.contains_key(r))
     }
@@ -236,6 +243,7 @@ fn write(fw: &mut Firmware, m: &mut Model, c: &tnd_cmd, k: u8, v: u8) -> Result<
         (None, TND_OP_UPDATE) => TND_ST_NOENT,
         (Some(o), _) if *o == t => TND_ST_OK,
         (Some(_), TND_OP_CREATE) => TND_ST_EXISTS,
+        _ if m.refused(&t) => TND_ST_INVALID,
         _ if !m.there(&t) => TND_ST_DEPEND,
         _ if vrf_moves => TND_ST_IN_USE,
         _ => TND_ST_OK,
