@@ -111,6 +111,16 @@ pub struct FloodCounters {
     pub most_tag_changes: u64,
 }
 
+impl FloodCounters {
+    /// One frame, so often sent, with so many changes of its tag.
+    pub(crate) fn count(&mut self, sent: u64, changes: u64) {
+        self.frames += 1;
+        self.sent += sent;
+        self.tag_changes += changes;
+        self.most_tag_changes = self.most_tag_changes.max(changes);
+    }
+}
+
 /// All counters of the pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counters {

@@ -123,12 +123,8 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.drop(DropReason::NoFloodPort);
         }
         if !S::DRY {
-            self.st.counters.flood.frames += 1;
-            self.st.counters.flood.sent += u64::from(sent);
             let changes = self.st.counters.tag_changes - before;
-            let flood = &mut self.st.counters.flood;
-            flood.tag_changes += changes;
-            flood.most_tag_changes = flood.most_tag_changes.max(changes);
+            self.st.counters.flood.count(sent.into(), changes);
         }
         if !self.routed {
             self.count_l2();

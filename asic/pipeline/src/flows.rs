@@ -91,15 +91,12 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.drop(DropReason::AclPoliced);
         }
         match act.action {
-            // counted and mirrored by whoever gets it
-            raw::TND_ACL_TRAP => {
-                self.charge(&act);
-                return self.trap_as(raw::TND_TRAP_FLOW, trap_class(&act));
-            }
+            raw::TND_ACL_TRAP => return self.flow_trap(&act, trap_class(&act)),
             raw::TND_ACL_DROP => {}
-            // there is no tag to write into, or a copy would meet a list
-            _ if rewrites(&act) && self.eth.tag.is_none() => return self.trap(raw::TND_TRAP_FLOW),
-            _ if self.mirror_is_filtered(&act) => return self.trap(raw::TND_TRAP_FLOW),
+            // there is no tag to write into
+            _ if rewrites(&act) && self.eth.tag.is_none() => return self.flow_trap(&act, None),
+            // a copy would meet a list
+            _ if self.mirror_is_filtered(&act) => return self.flow_trap(&act, None),
             _ => {}
         }
         self.acl.hit = Some(act);
@@ -109,6 +106,12 @@ impl<S: Sink> Run<'_, '_, S> {
             raw::TND_ACL_REDIRECT_PORTS => self.flow_to_all(&ports).map(|()| true),
             _ => Ok(true),
         }
+    }
+
+    /// A rule hands it to the CPU, at the rate of its policer; who gets it counts and mirrors.
+    fn flow_trap(&mut self, act: &Act, class: Option<u16>) -> Step<bool> {
+        self.charge(act);
+        self.trap_as(raw::TND_TRAP_FLOW, class)
     }
 
     /// A source that is not known to be at this port, is the CPU's to look at.
@@ -193,6 +196,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     fn flow_to_all(&mut self, ports: &PortMask) -> Step<()> {
         self.stage(Stage::Flood);
+        let before = self.st.counters.tag_changes;
         let mut sent = 0;
         for port in ports_of(ports) {
             if self.flow_leaves(port).is_ok() {
@@ -210,8 +214,8 @@ impl<S: Sink> Run<'_, '_, S> {
             return self.drop(DropReason::NoFloodPort);
         }
         if !S::DRY {
-            self.st.counters.flood.frames += 1;
-            self.st.counters.flood.sent += sent;
+            let changes = self.st.counters.tag_changes - before;
+            self.st.counters.flood.count(sent, changes);
         }
         self.count_l2();
         Err(Done)

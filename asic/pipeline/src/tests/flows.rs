@@ -5,21 +5,20 @@ use tandem_tables::exact::Key;
 
 use crate::entry::{Action, FdbValue};
 use crate::state::{
-    AclBind, AclStage, LagConfig, MemberConfig, Mirror, PortMask, PortSet, VlanConfig, mask_of,
-    ports_of,
+    AclBind, AclStage, LagConfig, MemberConfig, PortMask, PortSet, VlanConfig, mask_of, ports_of,
 };
 use crate::testkit::Answer::{Cpu, Drop, Tx};
 use crate::testkit::*;
 use crate::{DropReason, Mac, Offload, State};
 
-const FLOW: u16 = raw::TND_TRAP_FLOW;
-const MISS: u16 = raw::TND_TRAP_FLOW_MISS;
-const UNTAGGED: u16 = raw::TND_FLOWS_FID;
-const VLAN: u16 = 0x8100;
+pub(super) const FLOW: u16 = raw::TND_TRAP_FLOW;
+pub(super) const MISS: u16 = raw::TND_TRAP_FLOW_MISS;
+pub(super) const UNTAGGED: u16 = raw::TND_FLOWS_FID;
+pub(super) const VLAN: u16 = 0x8100;
 const SERVICE: u16 = 0x88a8;
 
 /// Flow ports, and two domains: of untagged frames, and of VLAN 10.
-fn flows(ports: u16, flags: u32) -> State {
+pub(super) fn flows(ports: u16, flags: u32) -> State {
     let mut s = state(ports);
     ports_up(&mut s);
     for port in 1..=ports {
@@ -31,17 +30,17 @@ fn flows(ports: u16, flags: u32) -> State {
     s
 }
 
-fn domain(s: &mut State, fid: u16, flags: u32) {
+pub(super) fn domain(s: &mut State, fid: u16, flags: u32) {
     let config = VlanConfig { flags, ageing_s: 0 };
     s.set_vlan(fid, config).unwrap();
 }
 
-fn station(s: &mut State, fid: u16, addr: Mac, port: u16) {
+pub(super) fn station(s: &mut State, fid: u16, addr: Mac, port: u16) {
     fdb(s, fid, addr, port, Action::Forward, raw::TND_FDB_STATIC);
 }
 
 /// An entry that goes to these ports.
-fn to_set(s: &mut State, fid: u16, addr: Mac, id: u16, ports: &[u16]) {
+pub(super) fn to_set(s: &mut State, fid: u16, addr: Mac, id: u16, ports: &[u16]) {
     let ports = mask_of(ports.iter().copied());
     let slot = s.port_sets.put(id, PortSet { id, ports });
     let value = FdbValue {
@@ -55,7 +54,7 @@ fn to_set(s: &mut State, fid: u16, addr: Mac, id: u16, ports: &[u16]) {
 }
 
 /// The list of port 1.
-fn list(s: &mut State) -> u32 {
+pub(super) fn list(s: &mut State) -> u32 {
     s.acl.add_table(1, AclStage::Flow);
     bound(s, 1, 0);
     1
@@ -66,7 +65,7 @@ fn bound(s: &mut State, table: u32, flags: u16) {
         .unwrap();
 }
 
-fn rule(priority: u32, action: u16) -> raw::tnd_acl_entry {
+pub(super) fn rule(priority: u32, action: u16) -> raw::tnd_acl_entry {
     raw::tnd_acl_entry {
         table: 1,
         priority,
@@ -75,11 +74,11 @@ fn rule(priority: u32, action: u16) -> raw::tnd_acl_entry {
     }
 }
 
-fn put(s: &mut State, e: raw::tnd_acl_entry) {
+pub(super) fn put(s: &mut State, e: raw::tnd_acl_entry) {
     assert!(s.acl.put_rule(e, e.target));
 }
 
-fn to_ports(ports: &[u16]) -> raw::tnd_acl_entry {
+pub(super) fn to_ports(ports: &[u16]) -> raw::tnd_acl_entry {
     raw::tnd_acl_entry {
         ports: mask_of(ports.iter().copied()),
         ..rule(1, raw::TND_ACL_REDIRECT_PORTS)
@@ -91,7 +90,7 @@ fn plain(dst: Mac, src: Mac) -> Vec<u8> {
 }
 
 /// From station 1 to station 2.
-fn talk() -> Vec<u8> {
+pub(super) fn talk() -> Vec<u8> {
     udp4(mac(2), mac(1), [10, 0, 0, 1], [10, 0, 0, 2], 64, 30)
 }
 
@@ -202,6 +201,14 @@ fn every_address_is_only_an_address() {
     let member = MemberConfig { fid: 1, flags: 0 };
     s.set_member(1, 7, member).unwrap();
     add_rif(&mut s, 1, crate::state::RifPlace::Port(1));
+    let limit = crate::state::StormConfig {
+        rate_packets: 1,
+        burst_packets: 1,
+        ..Default::default()
+    };
+    for kind in 1..=3 {
+        s.set_storm(1, kind, limit).unwrap();
+    }
     let addresses: [Mac; 7] = [
         [1, 0x80, 0xc2, 0, 0, 0],
         [1, 0x80, 0xc2, 0, 0, 0x0e],
@@ -221,6 +228,11 @@ fn every_address_is_only_an_address() {
             assert_eq!(answer, Tx(vec![2]), "{dst:x?}");
             assert!(out.events.is_empty(), "nothing is learned");
         }
+    }
+    // nor do floods by a set, or by a rule, have a limit
+    to_set(&mut s, UNTAGGED, [0xff; 6], 7, &[2, 3]);
+    for _ in 0..4 {
+        assert_eq!(run(&mut s, 1, &arp([0xff; 6])), Tx(vec![2, 3]));
     }
     // a packet that the router would have
     let routed = udp4(router_mac(1), mac(1), [10, 0, 1, 9], [10, 0, 2, 9], 1, 30);
@@ -420,6 +432,10 @@ fn rules_that_write() {
                 .collect();
             assert_eq!(got, [(2, of(tci)), (3, of(tci))]);
         }
+        // a flood that a rule writes into has one change for all of its ports
+        let flood = &s.counters.flood;
+        assert_eq!(flood.most_tag_changes, 1);
+        assert_eq!(flood.tag_changes * 2, flood.sent);
         // to the CPU as it came in, which the test kit looks at
         put(&mut s, sets(rule(1, raw::TND_ACL_PERMIT), vid));
         assert_eq!(run(&mut s, 1, &of(11)), Cpu(MISS));
@@ -428,76 +444,6 @@ fn rules_that_write() {
         put(&mut s, sets(e, vid));
         assert_eq!(run(&mut s, 1, &talk()), Cpu(FLOW), "there is no tag");
     }
-}
-
-/// Counters and policers as at the stage of the port; a rule that traps counts nothing, which its reader does.
-#[test]
-fn what_rules_count() {
-    let mut s = flows(3, raw::TND_PORT_FLOWS_DROP);
-    list(&mut s);
-    s.acl.add_counter(7);
-    s.acl.set_policer(3, raw::TND_POLICER_PACKETS, 1, 4);
-    let counted = |e| raw::tnd_acl_entry { counter: 7, ..e };
-    let hits = |s: &State| s.acl.counter(7).unwrap().packets;
-    for (e, count) in [
-        (rule(1, raw::TND_ACL_DROP), 1),
-        (to_ports(&[2]), 2),
-        // dropped on its way out: the rule has matched
-        (to_ports(&[1]), 3),
-        (rule(1, raw::TND_ACL_PERMIT), 4),
-        (rule(1, raw::TND_ACL_TRAP), 4),
-    ] {
-        put(&mut s, counted(e));
-        run(&mut s, 1, &talk());
-        assert_eq!(hits(&s), count, "{}", e.action);
-    }
-    // the FDB says CPU: the chip has not dealt with it
-    fdb(&mut s, UNTAGGED, mac(2), 0, Action::Trap, 0);
-    put(&mut s, counted(rule(1, raw::TND_ACL_PERMIT)));
-    assert_eq!(run(&mut s, 1, &talk()), Cpu(FLOW));
-    assert_eq!(hits(&s), 4);
-    for e in [to_ports(&[2]), rule(1, raw::TND_ACL_TRAP)] {
-        s.acl.set_policer(3, raw::TND_POLICER_PACKETS, 1, 4);
-        put(&mut s, raw::tnd_acl_entry { policer: 3, ..e });
-        for _ in 0..4 {
-            assert_ne!(run(&mut s, 1, &talk()), Drop(DropReason::AclPoliced));
-        }
-        assert_eq!(run(&mut s, 1, &talk()), Drop(DropReason::AclPoliced));
-    }
-}
-
-#[test]
-fn what_rules_mirror() {
-    let mut s = flows(4, 0);
-    list(&mut s);
-    s.acl.set_mirror(Mirror {
-        id: 2,
-        port: 4,
-        ..Mirror::default()
-    });
-    let copied = |e| raw::tnd_acl_entry { mirror: 2, ..e };
-    let sets = raw::tnd_acl_entry {
-        flags: raw::TND_ACL_SET_VID,
-        vid: 99,
-        ..to_ports(&[2])
-    };
-    put(&mut s, copied(sets));
-    let f = tagged(talk(), VLAN, 10);
-    let (out, _) = run_with(&mut s, 1, &f, Offload::NONE, 1);
-    let got: Vec<_> = out
-        .tx
-        .iter()
-        .map(|(port, b, _)| (*port, b.clone()))
-        .collect();
-    assert_eq!(got, [(4, f.clone()), (2, tagged(talk(), VLAN, 99))]);
-    put(&mut s, copied(rule(1, raw::TND_ACL_TRAP)));
-    assert_eq!(run(&mut s, 1, &f), Cpu(FLOW), "no copy");
-    // a copy that the analyser's list would have a say in
-    s.acl.add_table(5, AclStage::Egress);
-    let bind = AclBind { table: 5, flags: 0 };
-    s.set_acl_bind(4, AclStage::Egress, bind).unwrap();
-    put(&mut s, copied(to_ports(&[2])));
-    assert_eq!(run(&mut s, 1, &f), Cpu(FLOW));
 }
 
 /// The class is that of flows, or the rule's; the domain and the port are told.
@@ -614,6 +560,46 @@ fn a_group_of_links() {
     to_set(&mut s, UNTAGGED, mac(2), 1, &[1, 3, lag]);
     assert_eq!(run(&mut s, 1, &talk()), Tx(vec![3]));
     assert!(matches!(run(&mut s, 4, &talk()), Tx(ports) if ports.len() == 2 && ports[0] == 3));
+    // LACP is the link's own, and by a member that takes no part every link-local address; nothing else comes in there
+    let link = raw::TND_TRAP_LINK_PROTO;
+    let [lacp, lldp] = [2, 0x0e].map(|n| plain([1, 0x80, 0xc2, 0, 0, n], mac(1)));
+    assert_eq!(run(&mut s, 1, &lacp), Cpu(link));
+    assert_eq!(run(&mut s, 1, &lldp), Cpu(MISS));
+    let members = vec![(1, false), (2, true)];
+    s.set_lag(1, LagConfig { hash: 0, members }).unwrap();
+    for frame in [&lacp, &lldp] {
+        assert_eq!(run(&mut s, 1, frame), Cpu(link));
+    }
+    assert_eq!(run(&mut s, 1, &talk()), Drop(DropReason::LagInactive));
+}
+
+/// Nothing ages but what its entry says: to be forwarded to keeps no station young, to send neither.
+#[test]
+fn stations_age() {
+    let mut s = flows(3, raw::TND_PORT_FLOWS_SOURCE);
+    let config = VlanConfig {
+        flags: raw::TND_VLAN_FLOWS,
+        ageing_s: 10,
+    };
+    s.set_vlan(UNTAGGED, config).unwrap();
+    for n in [1, 2] {
+        fdb(&mut s, UNTAGGED, mac(n), n, Action::Forward, 0);
+    }
+    station(&mut s, UNTAGGED, mac(3), 3);
+    let second = 1_000_000_000;
+    for n in 1..9 {
+        let (_, answer) = run_with(&mut s, 1, &talk(), Offload::NONE, n * second);
+        assert_eq!(answer, Tx(vec![2]));
+    }
+    let mut out = Out::default();
+    crate::age(&mut s, 11 * second, 65_536, &mut out);
+    for (n, stays) in [(1, false), (2, false), (3, true)] {
+        let key = Key::Mac {
+            fid: UNTAGGED,
+            mac: mac(n),
+        };
+        assert_eq!(s.exact.get(&key).is_some(), stays, "{n}");
+    }
 }
 
 /// A question changes nothing.

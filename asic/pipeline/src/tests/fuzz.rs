@@ -8,7 +8,7 @@ use crate::state::{
     PortConfig, PortMask, PortSet, RifConfig, RifPlace, VlanConfig,
 };
 use crate::testkit::{Out, ip6, mac, router_mac, state_sized};
-use crate::{Ahead, Buffer, CpuMeta, Offload, State, age, process, process_seen};
+use crate::{Ahead, Buffer, CpuMeta, DropReason, Offload, State, age, process, process_seen};
 use tandem_tables::exact::Key;
 
 /// xorshift64*: the same numbers in every run.
@@ -467,8 +467,9 @@ fn arbitrary_frames_and_states() {
         // exactly one fate, at most one copy
         assert!(trapped <= 1 && copies + redirects <= 1);
         let dropped = usize::from(dropped > 0);
-        // the CPU heard of a source whose frame could not leave: that is dropped
-        let copied = copies > 0 && dropped == 0;
+        // the CPU heard of a source whose frame could not leave: that is dropped, and only that
+        let heard = |c: &(CpuMeta, Vec<u8>)| c.0.reason == raw::TND_TRAP_FDB_INCOMPLETE;
+        let copied = copies > 0 && !(dropped > 0 && out.cpu.iter().any(heard));
         heard_only += u64::from(copied && out.tx.is_empty())
             * tandem_packet::segment::wire(&bytes, &off).packets;
         assert_eq!(
@@ -509,10 +510,16 @@ fn arbitrary_frames_and_states() {
     if frames >= 200_000 {
         let dropped = s.counters.drops.iter().filter(|c| **c > 0).count();
         assert!(
-            seen.len() >= 19,
+            seen.len() >= 21,
             "reasons met: {seen:?} {:?}",
             s.counters.stages
         );
-        assert!(dropped >= 20, "drop reasons met: {dropped}");
+        assert!(dropped >= 22, "drop reasons met: {dropped}");
+        for reason in [raw::TND_TRAP_FLOW, raw::TND_TRAP_FLOW_MISS] {
+            assert!(seen.contains(&reason), "{reason}: {seen:?}");
+        }
+        for reason in [DropReason::AclFlow, DropReason::FlowMiss] {
+            assert!(s.counters.drops[reason as usize] > 0, "{reason:?}");
+        }
     }
 }
