@@ -439,7 +439,8 @@ enum tnd_trap_reason {
 	TND_TRAP_ACL		= 21,	/* a rule says so */
 	TND_TRAP_ACL_INCOMPLETE	= 22,	/* a list that has not all of its rules in hardware */
 	TND_TRAP_SAMPLE		= 23,	/* copy of a frame, by a mirror session */
-	TND_TRAP_FLOW		= 24,	/* flow port: a rule, an entry or TRAP_ALL says so (since 1.7) */
+	/* flow port: a rule, an entry, TRAP_ALL, or an incomplete list; what rules can't do or tell (since 1.7) */
+	TND_TRAP_FLOW		= 24,
 	TND_TRAP_FLOW_MISS	= 25,	/* flow port: nothing there knows the frame, or its source */
 	TND_TRAP_REASON_COUNT	= 26,
 };

@@ -31,9 +31,11 @@
  * Since 1.7, with TND_FEAT_FLOWS: a flow port. What comes in meets the list at stage
  * TND_ACL_FLOW, then the FDB by its destination, then the miss; nothing else: every
  * address is only an address, of the other flags UP and TRAP_ALL count, of the port's
- * rest the MTU. What leaves by it meets UP and the MTU alone. The FID of an FDB
- * lookup: of untagged frames TND_FLOWS_FID; of others the outer tag's VID, 802.1Q or
- * 802.1ad; with VID 0 or 4095 nothing is looked up, a miss.
+ * rest the MTU. What it forwards meets, at the port that it leaves by, UP and the MTU
+ * alone. The FID of an FDB lookup: of untagged frames TND_FLOWS_FID; of others the
+ * outer tag's VID, 802.1Q or 802.1ad; with VID 0 or 4095, or in a domain without
+ * TND_VLAN_FLOWS, nothing is looked up, a miss. By a member of a link aggregation
+ * group LACP stays the link's, and by one that takes no part every link-local address.
  */
 #define TND_PORT_FLOWS		(1U << 11)
 #define TND_PORT_FLOWS_UNAWARE	(1U << 12)	/* every frame is looked up in TND_FLOWS_FID */
@@ -125,7 +127,13 @@ struct tnd_storm {
  * stations speak.
  */
 #define TND_VLAN_CPU_LEARN	(1U << 13)
-#define TND_VLAN_FLOWS		(1U << 14)	/* of flow ports: FDB entries of groups, and with sets (since 1.7) */
+/*
+ * Since 1.7. Of flow ports, which look up no other domain: FDB entries may be of groups,
+ * and have sets. When the bit goes these stay as they are, and no flow port asks them.
+ * Flow ports keep no entry young: one without STATIC and NO_AGE goes after @ageing_s,
+ * whatever is sent to it or by it, and TND_OP_ACTIVITY names none.
+ */
+#define TND_VLAN_FLOWS		(1U << 14)
 
 /* TND_CLS_VLAN: a forwarding domain; key = fid */
 struct tnd_vlan {
@@ -163,7 +171,10 @@ enum tnd_action {
 #define TND_FDB_STICKY		(1U << 2)	/* does not move, may age */
 #define TND_FDB_NO_AGE		(1U << 3)	/* does not age, may move */
 
-/* TND_CLS_FDB: key = fid, mac */
+/*
+ * TND_CLS_FDB: key = fid, mac. Normal form, which DUMP and QUERY give: with @set also
+ * TND_FDB_STATIC, with TRAP and DROP neither @port nor @set
+ */
 struct tnd_fdb {
 	__le16	struct_size;
 	__le16	fid;
@@ -176,12 +187,13 @@ struct tnd_fdb {
 	__u8	reserved1[2];
 };
 
-#define TND_PORT_SET_BYTES	32	/* bit n % 8 of byte n / 8 is port n, from 1 */
+#define TND_PORT_SET_BYTES	32	/* bit n % 8 of byte n / 8 is port n, 1..255 */
 
 /*
  * TND_CLS_PORT_SET (since 1.7): ports that FDB entries of flow ports send to; key =
  * set. UPDATE swaps them in one step. Nothing goes back to where it came from. Takes
- * of the pool of multicast groups
+ * of the pool of multicast groups. Sets and rules that send to the port of a link
+ * aggregation group keep the group
  */
 struct tnd_port_set {
 	__le16	struct_size;
@@ -425,7 +437,8 @@ struct tnd_acl_key {
 enum tnd_acl_action {
 	TND_ACL_PERMIT		= 0,	/* on its way */
 	TND_ACL_DROP		= 1,
-	TND_ACL_TRAP		= 2,	/* to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW */
+	/* to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW, no count, no mirror */
+	TND_ACL_TRAP		= 2,
 	TND_ACL_REDIRECT_PORT	= 3,	/* out of port @target as it is; stages PORT, FLOW */
 	TND_ACL_REDIRECT_NEXTHOP = 4,	/* if it is routed: over next hop @target; stage PORT only */
 	TND_ACL_REDIRECT_PORTS	= 5,	/* out of @ports; stage FLOW only (since 1.7) */
@@ -452,7 +465,12 @@ enum tnd_acl_action {
  * the three. What is written out takes a range checker as an object does.
  *
  * Stage FLOW: a redirect does not send back to the port that the frame came in by. A
- * device whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED.
+ * device whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED. To the
+ * CPU, with TND_TRAP_FLOW, goes also what a rule can't do: write without a tag, a copy
+ * out of a port with a list at stage EGRESS; and, wherever a list is bound, be it empty,
+ * what has headers that rules can't tell: of IP with a wrong version or checksum, of
+ * TCP, UDP, SCTP or ICMP that end early, of IPv6 with an authentication header or more
+ * than seven extensions. What the policer of such a rule drops is counted at it.
  */
 struct tnd_acl_entry {
 	__le16	struct_size;

@@ -704,7 +704,7 @@ pub const TND_TRAP_ACL: tnd_trap_reason = 21;
 pub const TND_TRAP_ACL_INCOMPLETE: tnd_trap_reason = 22;
 #[doc = "copy of a frame, by a mirror session\n"]
 pub const TND_TRAP_SAMPLE: tnd_trap_reason = 23;
-#[doc = "flow port: a rule, an entry or TRAP_ALL says so (since 1.7)\n"]
+#[doc = "flow port: a rule, an entry, TRAP_ALL, or an incomplete list; what rules can't do or tell (since 1.7)\n"]
 pub const TND_TRAP_FLOW: tnd_trap_reason = 24;
 #[doc = "flow port: nothing there knows the frame, or its source\n"]
 pub const TND_TRAP_FLOW_MISS: tnd_trap_reason = 25;
@@ -1017,7 +1017,7 @@ pub const TND_ACT_FORWARD: tnd_action = 0;
 pub const TND_ACT_TRAP: tnd_action = 1;
 pub const TND_ACT_DROP: tnd_action = 2;
 pub type tnd_action = u8;
-#[doc = "TND_CLS_FDB: key = fid, mac\n"]
+#[doc = "TND_CLS_FDB: key = fid, mac. Normal form, which DUMP and QUERY give: with @set also\nTND_FDB_STATIC, with TRAP and DROP neither @port nor @set\n"]
 #[repr(C)]
 #[derive(
     Debug,
@@ -1061,7 +1061,7 @@ const _: () = {
     ["Offset of field: tnd_fdb::set"][::std::mem::offset_of!(tnd_fdb, set) - 16usize];
     ["Offset of field: tnd_fdb::reserved1"][::std::mem::offset_of!(tnd_fdb, reserved1) - 18usize];
 };
-#[doc = "TND_CLS_PORT_SET (since 1.7): ports that FDB entries of flow ports send to; key =\nset. UPDATE swaps them in one step. Nothing goes back to where it came from. Takes\nof the pool of multicast groups\n"]
+#[doc = "TND_CLS_PORT_SET (since 1.7): ports that FDB entries of flow ports send to; key =\nset. UPDATE swaps them in one step. Nothing goes back to where it came from. Takes\nof the pool of multicast groups. Sets and rules that send to the port of a link\naggregation group keep the group\n"]
 #[repr(C)]
 #[derive(
     Debug,
@@ -1707,7 +1707,7 @@ const _: () = {
 #[doc = "on its way\n"]
 pub const TND_ACL_PERMIT: tnd_acl_action = 0;
 pub const TND_ACL_DROP: tnd_acl_action = 1;
-#[doc = "to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW\n"]
+#[doc = "to the CPU, as it came in, with reason TND_TRAP_ACL; FLOW: TND_TRAP_FLOW, no count, no mirror\n"]
 pub const TND_ACL_TRAP: tnd_acl_action = 2;
 #[doc = "out of port @target as it is; stages PORT, FLOW\n"]
 pub const TND_ACL_REDIRECT_PORT: tnd_acl_action = 3;
@@ -1716,7 +1716,7 @@ pub const TND_ACL_REDIRECT_NEXTHOP: tnd_acl_action = 4;
 #[doc = "out of @ports; stage FLOW only (since 1.7)\n"]
 pub const TND_ACL_REDIRECT_PORTS: tnd_acl_action = 5;
 pub type tnd_acl_action = u16;
-#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n\nA range of ports is an object of its own since 1.6: @src_range, @dst_range. A\nport has a key, a range that is written out here, or one that is named: one of\nthe three. What is written out takes a range checker as an object does.\n\nStage FLOW: a redirect does not send back to the port that the frame came in by. A\ndevice whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED.\n"]
+#[doc = "TND_CLS_ACL_ENTRY: a rule; key = table, priority. UPDATE replaces the rule\nin one step. The width of its key, and so its slots, follows from the fields\nit looks at (docs/acl.md): DUMP of TND_CLS_COST has a line per width.\n\nA range of ports is an object of its own since 1.6: @src_range, @dst_range. A\nport has a key, a range that is written out here, or one that is named: one of\nthe three. What is written out takes a range checker as an object does.\n\nStage FLOW: a redirect does not send back to the port that the frame came in by. A\ndevice whose keys or actions there can't do a rule answers TND_ST_UNSUPPORTED. To the\nCPU, with TND_TRAP_FLOW, goes also what a rule can't do: write without a tag, a copy\nout of a port with a list at stage EGRESS; and, wherever a list is bound, be it empty,\nwhat has headers that rules can't tell: of IP with a wrong version or checksum, of\nTCP, UDP, SCTP or ICMP that end early, of IPv6 with an authentication header or more\nthan seven extensions. What the policer of such a rule drops is counted at it.\n"]
 #[repr(C)]
 #[derive(
     Debug,
