@@ -124,6 +124,65 @@ fn hosts_talk_by_flows() {
     }
 }
 
+/// A driver that knows flow ports accepts them of a chip that has them, and is offered none by another.
+#[test]
+fn who_has_flow_ports_offers_them() {
+    if !root() {
+        return;
+    }
+    for (profile, has) in [("nxp-t1040", true), ("spectrum-sn2700", false)] {
+        let bench = Bench::new(1, &["--profile", profile]);
+        let driver = bench.driver(true);
+        let (offered, accepted) = tandem_abi::handshake::features(driver.side.region());
+        for features in [offered, accepted] {
+            assert_eq!(features & raw::TND_FEAT_FLOWS != 0, has, "{profile}");
+        }
+    }
+}
+
+/// The port of a group of links bears the group's name, in a set, in a rule and as its one target.
+#[test]
+fn groups_by_name() {
+    if !root() {
+        return;
+    }
+    let bench = Bench::new(1, &["--profile", "nxp-t1040"]);
+    let mut driver = bench.driver(true);
+    driver.ok(&Command::create(&raw::tnd_lag {
+        lag: 1,
+        ..Default::default()
+    }));
+    driver.ok(&Command::create(&raw::tnd_port_set {
+        set: 5,
+        ports: ports(&[8, 9]),
+        ..Default::default()
+    }));
+    driver.ok(&Command::create(&raw::tnd_acl_table {
+        stage: raw::TND_ACL_FLOW,
+        table: 1,
+        ..Default::default()
+    }));
+    for (priority, action) in [
+        (1, raw::TND_ACL_REDIRECT_PORTS),
+        (2, raw::TND_ACL_REDIRECT_PORT),
+    ] {
+        driver.ok(&Command::create(&raw::tnd_acl_entry {
+            table: 1,
+            priority,
+            action,
+            target: 9,
+            ports: ports(&[8, 9]),
+            ..Default::default()
+        }));
+    }
+    let both = json!([{"port": 8, "dev": "swp8"}, {"port": 9, "dev": "lag1"}]);
+    let get = |path: &str| -> Value { bench.api().get(path).unwrap() };
+    assert_eq!(get("/v1/table/port-sets")["items"][0]["ports"], both);
+    let rules = get("/v1/table/acl-rules");
+    assert_eq!(rules["items"][0]["target"], both);
+    assert_eq!(rules["items"][1]["target"], "lag1");
+}
+
 /// What nothing knows comes to the CPU as it came in, at the rate of flows and not at that of a bridge's exceptions.
 #[test]
 fn a_miss_comes_to_the_cpu() {

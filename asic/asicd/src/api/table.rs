@@ -169,13 +169,26 @@ fn storm(o: &raw::tnd_storm, _: &[u8]) -> Value {
     })
 }
 
-/// The port of a link aggregation group has the group's name.
+/// The port of a link aggregation group has the group's name, also where a row lists ports or sends to them.
 fn name_lag(row: &mut Value, ports: u16) {
+    let lag_of = |port: u64| port.checked_sub(ports.into()).filter(|lag| *lag > 0);
     let port = row.get("port").and_then(Value::as_u64).unwrap_or(0);
-    if let Some(lag) = port.checked_sub(ports.into()).filter(|l| *l > 0)
+    if let Some(lag) = lag_of(port)
         && let Some(dev) = row.get_mut("dev").filter(|d| d.is_string())
     {
         *dev = json!(format!("lag{lag}"));
+    }
+    for key in ["ports", "target"] {
+        match row.get_mut(key) {
+            Some(Value::Array(all)) => all.iter_mut().for_each(|p| name_lag(p, ports)),
+            Some(Value::String(dev)) => {
+                let port = dev.strip_prefix("swp").and_then(|n| n.parse().ok());
+                if let Some(lag) = port.and_then(lag_of) {
+                    *dev = format!("lag{lag}");
+                }
+            }
+            _ => {}
+        }
     }
 }
 
