@@ -221,6 +221,9 @@ u16 null_normal(struct null_chip *n, struct null_exec *x, union null_body *b)
 	switch (x->cls) {
 	case TND_CLS_PORT:
 		b->port.reserved0 = 0;
+		/* without flow ports it would be a bridge's, in silence */
+		if (b->port.flags & cpu_to_le32(TND_PORT_FLOWS))
+			return TND_ST_UNSUPPORTED;
 		return b->port.stp_state > TND_STP_BLOCKING || !null_mtu_ok(b->port.mtu) ||
 		       !null_unicast(b->port.mac) ? TND_ST_INVALID : TND_ST_OK;
 	case TND_CLS_VLAN:
