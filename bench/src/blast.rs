@@ -125,18 +125,29 @@ impl Under {
 
     /// Offers as many frames as can be sent for `seconds` and tells what arrives.
     pub fn blast(&self, frame: &[u8], seconds: f64) -> Result<Blast> {
+        self.blast_from(1, frame, Duration::from_millis(500), seconds)
+    }
+
+    /// As [`Under::blast`], measured after `warm`, with so many stations that send: which one does is random.
+    pub fn blast_from(
+        &self,
+        stations: u32,
+        frame: &[u8],
+        warm: Duration,
+        seconds: f64,
+    ) -> Result<Blast> {
         let _sinks = self.open_sinks()?;
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
-                self.send(|prog| {
+                self.send(stations, |prog| {
                     while !stop.load(Ordering::Relaxed) {
                         xdp_flood::blast(prog.as_fd(), frame, CALL)?;
                     }
                     Ok(())
                 })
             });
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(warm);
             let used = || self.pid.map_or(Ok(0.0), cpu_seconds);
             let measure = || -> Result<Blast> {
                 let (begin, first, cpu) = (Instant::now(), self.counted()?, used()?);
@@ -191,41 +202,49 @@ impl Under {
         })
     }
 
-    /// Runs `f` where the sender is, with the program that sends.
-    fn send<T>(&self, f: impl FnOnce(OwnedFd) -> std::io::Result<T> + Send) -> std::io::Result<T>
+    /// Runs `f` where the sender is, with the program that sends for so many stations.
+    fn send<T>(
+        &self,
+        stations: u32,
+        f: impl FnOnce(OwnedFd) -> std::io::Result<T> + Send,
+    ) -> std::io::Result<T>
     where
         T: Send,
     {
         let ns = self.rig.ns("gen");
         netns::run_in_named(Some(&ns), || {
             pin(1)?;
-            f(xdp_flood::load_redirect(netns_ifindex("g0")?)?)
+            let ifindex = netns_ifindex("g0")?;
+            f(if stations == 1 {
+                xdp_flood::load_redirect(ifindex)?
+            } else {
+                xdp_flood::load_redirect_from(ifindex, stations)?
+            })
         })
     }
 }
 
 /// Seconds of processor time that a process has used so far, in user space and in the kernel on its behalf.
-fn cpu_seconds(pid: u32) -> Result<f64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // the name, in parentheses, may have blanks; utime and stime are the 14th and 15th field, in hundredths
-    let rest = stat.rsplit(')').next().unwrap_or_default();
-    let ticks: u64 = rest
-        .split_whitespace()
-        .skip(11)
-        .take(2)
-        .filter_map(|t| t.parse::<u64>().ok())
-        .sum();
-    Ok(ticks as f64 / 100.0)
+pub fn cpu_seconds(pid: u32) -> Result<f64> {
+    let mut ns = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // a thread that has just ended has no file any more
+        let text = std::fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        let first = text.split_whitespace().next();
+        ns += first.and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(ns as f64 / 1e9)
 }
 
 /// Index of an interface in the calling thread's namespace.
-fn netns_ifindex(dev: &str) -> std::io::Result<u32> {
+pub fn netns_ifindex(dev: &str) -> std::io::Result<u32> {
     Ok(tandem_linux::ifreq::ControlSocket::open()?
         .link(dev)?
         .ifindex)
 }
 
-fn pin(core: usize) -> std::io::Result<()> {
+/// The calling thread onto one core.
+pub fn pin(core: usize) -> std::io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(core);
     rustix::thread::sched_setaffinity(None, &set)?;

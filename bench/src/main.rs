@@ -7,8 +7,14 @@ mod latency;
 mod lossless;
 mod lpm;
 mod memory;
+mod ofclient;
+mod ofswitch;
+mod ofwires;
 mod openflow;
 mod openflow_flowmod;
+mod openflow_forward;
+mod openflow_packetin;
+mod openflow_reactive;
 mod ovs;
 mod pipeline;
 mod prefixes;
@@ -43,6 +49,12 @@ enum Name {
     RouteProgram,
     /// OpenFlow flows from a controller until the barrier, beside Open vSwitch
     OpenflowFlowmod,
+    /// Frames forwarded by flows, beside Open vSwitch
+    OpenflowForward,
+    /// A frame to the controller and back, beside Open vSwitch
+    OpenflowPacketin,
+    /// Flows set up by a controller that is asked, beside Open vSwitch
+    OpenflowReactive,
     /// What one change costs the core's thread when much is configured
     Scale,
     /// The OpenFlow software pipeline in memory
@@ -64,12 +76,15 @@ struct Options {
     /// where nothing else runs
     #[arg(long)]
     lossless: bool,
-    /// Forward: only one part of it
+    /// Forward and openflow-forward: only one part of it
     #[arg(long)]
     only: Option<forward::Part>,
     /// Scale: routes at full size
     #[arg(long, default_value_t = 1_000_000)]
     routes: usize,
+    /// Print JSON, as it is written, in place of the table
+    #[arg(short = 'j', long)]
+    json: bool,
     /// Where the result goes
     #[arg(long, default_value = "out/bench")]
     out: PathBuf,
@@ -93,10 +108,13 @@ fn run(o: &Options) -> Result<()> {
         Name::Memory => ("memory", memory::run(o)?),
         Name::Restart => ("restart", restart::run(o)?),
         Name::OpenflowFlowmod => ("openflow-flowmod", openflow_flowmod::run(o)?),
+        Name::OpenflowForward => ("openflow-forward", openflow_forward::run(o)?),
+        Name::OpenflowPacketin => ("openflow-packetin", openflow_packetin::run(o)?),
+        Name::OpenflowReactive => ("openflow-reactive", openflow_reactive::run(o)?),
         Name::Pipeline => ("pipeline", pipeline::run(o)?),
         Name::Scale => ("scale", scale::run(o)?),
         Name::OpenflowPipeline => ("openflow-pipeline", openflow::run(o)?),
         Name::RouteProgram => ("route-program", route_program::run(o)?),
     };
-    report::publish(name, &o.out, &rows)
+    report::publish(name, &o.out, &rows, o.json)
 }

@@ -1,5 +1,6 @@
 //! Open vSwitch's userspace datapath as a peer, in a namespace of its own with a database that dies with it.
 
+use crate::ofswitch::{Calls, Target};
 use crate::rig::{Rig, sh};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
@@ -53,17 +54,27 @@ impl Ovs {
         self.daemons.get(1).map(Child::id)
     }
 
-    /// It becomes an OpenFlow 1.3 switch, where controllers come to this port.
-    pub fn listen(&self, port: u16) -> Result<()> {
-        let target = format!("ptcp:{port}:127.0.0.1");
-        let bridge = [
-            "set",
-            "bridge",
-            "br0",
-            "protocols=OpenFlow13",
-            "fail-mode=secure",
-        ];
-        self.vsctl(&[&bridge[..], &["--", "set-controller", "br0", &target]].concat())
+    /// It becomes an OpenFlow 1.3 switch.
+    pub fn controllers(&self, calls: Calls) -> Result<()> {
+        let mut words: Vec<String> = ["set", "bridge", "br0", "protocols=OpenFlow13"]
+            .map(String::from)
+            .to_vec();
+        words.push("fail-mode=secure".into());
+        for (n, target) in calls.targets().iter().enumerate() {
+            let target = match target {
+                Target::Waits(port) => format!("ptcp\\:{port}\\:127.0.0.1"),
+                Target::Calls(port) => format!("tcp\\:127.0.0.1\\:{port}"),
+            };
+            let one = format!("--id=@c{n} create controller target={target}");
+            words.push("--".into());
+            words.extend(one.split(' ').map(String::from));
+            // in band, it would install rules of its own
+            words.extend(["connection-mode=out-of-band", "max_backoff=1000"].map(String::from));
+            words.extend(["--", "add", "bridge", "br0", "controller"].map(String::from));
+            words.push(format!("@c{n}"));
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.vsctl(&words)
     }
 
     /// A static address behind a port.

@@ -121,12 +121,16 @@ fn short(v: f64) -> String {
     }
 }
 
-/// Prints the table and writes the JSON file.
-pub fn publish(name: &str, dir: &Path, rows: &[Row]) -> Result<()> {
+/// Writes the JSON file and prints the table, or what is in the file.
+pub fn publish(name: &str, dir: &Path, rows: &[Row], json: bool) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     let path = dir.join(format!("{name}.json"));
-    std::fs::write(&path, serde_json::to_string_pretty(rows)? + "\n")
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let text = serde_json::to_string_pretty(rows)? + "\n";
+    std::fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    if json {
+        print!("{text}");
+        return Ok(());
+    }
     let head = [
         "claim", "value", "unit", "peer", "peer's", "ratio", "target", "met", "runs", "spread",
     ];

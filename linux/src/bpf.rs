@@ -76,6 +76,8 @@ pub enum Alu {
     Lsh = 0x60,
     /// Shift right, zero filled.
     Rsh = 0x70,
+    /// What is left of a division, unsigned.
+    Mod = 0x90,
     /// Exclusive or.
     Xor = 0xa0,
 }
