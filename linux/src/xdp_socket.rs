@@ -1,7 +1,7 @@
 //! AF_XDP sockets (Documentation/networking/af_xdp.rst; linux/if_xdp.h).
 //!
-//! [`open`] gives the two halves of one socket on one queue of a netdev. Frames lie in a memory of ours that the kernel
-//! knows (umem), in chunks of 2 KiB; four rings say whose a chunk is:
+//! [`open`] gives two halves on one queue of a netdev, each with a socket. Frames lie in a memory of ours that the
+//! kernel knows (umem), in chunks of 2 KiB; four rings say whose a chunk is:
 //!
 //! ```text
 //!            receive half                                     sending half
@@ -11,7 +11,9 @@
 //! ```
 //!
 //! Each half has chunks of its own, so what one of them lends out the other never writes. A frame longer than a chunk is
-//! several descriptors (XDP_USE_SG, Linux 6.6): on receiving it is put together in the caller's memory.
+//! several descriptors (XDP_USE_SG, Linux 6.6): on receiving it is put together in the caller's memory. There are two
+//! sockets (XDP_SHARED_UMEM) because each frame that has been sent looks for whom to wake at its own (the kernel's
+//! sock_wfree): at the receiving half's somebody waits, and 7 % of all time went there.
 //!
 //! The rings are shared with the kernel. What is read there is checked all the same: a cursor that runs away counts as
 //! an empty ring, an address outside of the half's own chunks is counted and not used, and so is a chunk that comes
@@ -226,30 +228,27 @@ impl Ring {
     }
 }
 
-/// What both halves hold: when the last one goes the kernel lets go of the netdev's queue.
+/// What both halves hold, with the receiving half's socket: when the last one goes the kernel lets go of the netdev's queue.
 struct Shared {
     fd: OwnedFd,
     umem: MmapRaw,
     zero_copy: bool,
 }
 
-impl Shared {
-    /// Wakes the kernel up to send what is in the tx ring (or, with `receive`, to take what is in the fill ring).
-    fn wake(&self, receive: bool) -> io::Result<()> {
-        let (fd, none) = (self.fd.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: no buffer, length 0, no address: nothing is read or written but the socket's own rings and memory.
-        let ret = unsafe {
-            if receive {
-                libc::recvfrom(fd, none, 0, libc::MSG_DONTWAIT, none.cast(), none.cast())
-            } else {
-                libc::sendto(fd, none, 0, libc::MSG_DONTWAIT, none.cast(), 0)
-            }
-        };
-        if ret < 0 {
-            return Err(io::Error::last_os_error());
+/// Wakes the kernel up to send what is in the tx ring (or, with `receive`, to take what is in the fill ring).
+fn wake(socket: &OwnedFd, receive: bool) -> io::Result<()> {
+    let (fd, none) = (socket.as_raw_fd(), std::ptr::null_mut());
+    // SAFETY: no buffer, length 0, no address: nothing is read or written but the socket's own rings and memory.
+    let ret = unsafe {
+        if receive {
+            libc::recvfrom(fd, none, 0, libc::MSG_DONTWAIT, none.cast(), none.cast())
+        } else {
+            libc::sendto(fd, none, 0, libc::MSG_DONTWAIT, none.cast(), 0)
         }
-        Ok(())
-    }
+    };
+    (ret >= 0)
+        .then_some(())
+        .ok_or_else(io::Error::last_os_error)
 }
 
 /// Receiving half.
@@ -266,6 +265,7 @@ pub struct XdpRx {
 
 /// Sending half.
 pub struct XdpTx {
+    socket: OwnedFd,
     shared: Arc<Shared>,
     tx: Ring,
     done: Ring,
@@ -276,17 +276,21 @@ pub struct XdpTx {
     stats: TxStats,
 }
 
-/// Opens a socket on queue `queue` of interface `ifindex` of the calling thread's network namespace: zero copy where
-/// the driver can. Nothing arrives before a program sends frames to it. `notes`: that program is one of
-/// [`crate::xdp_program::load_noting`].
-pub fn open(ifindex: u32, queue: u32, notes: bool) -> io::Result<(XdpRx, XdpTx)> {
-    let fd = rustix::net::socket_with(
+fn socket() -> io::Result<OwnedFd> {
+    rustix::net::socket_with(
         AddressFamily::from_raw(libc::AF_XDP as _),
         SocketType::RAW,
         SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
         None,
     )
-    .map_err(|e| named(e.into(), "socket(AF_XDP)"))?;
+    .map_err(|e| named(e.into(), "socket(AF_XDP)"))
+}
+
+/// Opens both halves on queue `queue` of interface `ifindex` of the calling thread's network namespace: zero copy where
+/// the driver can. Nothing arrives before a program sends frames to it. `notes`: that program is one of
+/// [`crate::xdp_program::load_noting`].
+pub fn open(ifindex: u32, queue: u32, notes: bool) -> io::Result<(XdpRx, XdpTx)> {
+    let (fd, sending) = (socket()?, socket()?);
     let chunks = (RX_CHUNKS + TX_CHUNKS) as usize;
     let umem = MmapRaw::from(MmapMut::map_anon(chunks * CHUNK)?);
     let reg = libc::xdp_umem_reg {
@@ -299,21 +303,23 @@ pub fn open(ifindex: u32, queue: u32, notes: bool) -> io::Result<(XdpRx, XdpTx)>
     };
     set_option(&fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &reg)
         .map_err(|e| named(e, "XDP_UMEM_REG"))?;
-    let ring = |kind, size| Ring::new(&fd, kind, size).map_err(|e| named(e, "AF_XDP rings"));
+    let ring = |s: &OwnedFd, kind, n| Ring::new(s, kind, n).map_err(|e| named(e, "AF_XDP rings"));
     // Twice as large as it can get full: the kernel tells late what it has taken from it
-    let (mut fill, done) = (ring(&FILL, 2 * RX_CHUNKS)?, ring(&DONE, TX_CHUNKS)?);
-    let (rx, tx) = (ring(&RX, RX_CHUNKS)?, ring(&TX, TX_CHUNKS)?);
-    if set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
-        set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)?;
-    }
+    let mut fill = ring(&fd, &FILL, 2 * RX_CHUNKS)?;
+    let done = ring(&fd, &DONE, TX_CHUNKS)?;
+    let rx = ring(&fd, &RX, RX_CHUNKS)?;
+    let tx = ring(&sending, &TX, TX_CHUNKS)?;
+    let buffer = |option| set_option(&sending, libc::SOL_SOCKET, option, &SEND_BUFFER);
+    buffer(libc::SO_SNDBUFFORCE).or_else(|_| buffer(libc::SO_SNDBUF))?;
     // An older kernel takes 32 frames a call
-    let _ = set_option(&fd, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &TX_CHUNKS);
+    let _ = set_option(&sending, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &TX_CHUNKS);
     for chunk in 0..RX_CHUNKS {
         fill.write(fill.at, u64::from(chunk) * CHUNK as u64);
         fill.at = fill.at.wrapping_add(1);
     }
     fill.produced();
-    bind(&fd, ifindex, queue)?;
+    bind(&fd, ifindex, queue, None)?;
+    bind(&sending, ifindex, queue, Some(&fd))?;
     let mut options = libc::xdp_options { flags: 0 };
     get_option(&fd, libc::XDP_OPTIONS, &mut options)?;
     let shared = Arc::new(Shared {
@@ -331,6 +337,7 @@ pub fn open(ifindex: u32, queue: u32, notes: bool) -> io::Result<(XdpRx, XdpTx)>
             stats: RxStats::default(),
         },
         XdpTx {
+            socket: sending,
             shared,
             tx,
             done,
@@ -401,7 +408,7 @@ impl XdpRx {
             self.fill.produced();
             if self.fill.needs_wakeup() {
                 // A netdev that is down is no matter: it asks again when it is up
-                let _ = self.shared.wake(true);
+                let _ = wake(&self.shared.fd, true);
             }
         }
         done
@@ -663,7 +670,7 @@ impl XdpTx {
         let mut calls = waiting + waiting / KERNEL_BATCH + 2;
         while calls > 0 && self.tx.needs_wakeup() {
             calls -= 1;
-            let Err(e) = self.shared.wake(false) else {
+            let Err(e) = wake(&self.socket, false) else {
                 return true;
             };
             match e.raw_os_error() {
@@ -714,13 +721,15 @@ fn named(e: io::Error, what: &str) -> io::Error {
     io::Error::new(e.kind(), format!("{what}: {e}"))
 }
 
-fn bind(fd: &OwnedFd, ifindex: u32, queue: u32) -> io::Result<()> {
+/// `first`: the socket whose memory it uses, as it uses it.
+fn bind(fd: &OwnedFd, ifindex: u32, queue: u32, first: Option<&OwnedFd>) -> io::Result<()> {
+    let alone = libc::XDP_USE_NEED_WAKEUP | XDP_USE_SG;
     let addr = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
-        sxdp_flags: libc::XDP_USE_NEED_WAKEUP | XDP_USE_SG,
+        sxdp_flags: first.map_or(alone, |_| libc::XDP_SHARED_UMEM),
         sxdp_ifindex: ifindex,
         sxdp_queue_id: queue,
-        sxdp_shared_umem_fd: 0,
+        sxdp_shared_umem_fd: first.map_or(0, |f| f.as_raw_fd().cast_unsigned()),
     };
     // SAFETY: the pointer is to a sockaddr_xdp of the length given, alive during the call.
     let ret = unsafe {

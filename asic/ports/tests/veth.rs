@@ -579,6 +579,25 @@ fn super_frames_are_cut_for_af_xdp() {
     assert!(repeater.big.load(Ordering::Relaxed) > 0);
 }
 
+/// Each frame that has been sent wakes who waits at the socket that it left by.
+#[test]
+fn nobody_waits_where_af_xdp_sends() {
+    if !root() || !has_xdp() {
+        return;
+    }
+    let net = Net::new("af_xdp");
+    let (_cable, opened) = net.open_by("af_xdp", 1);
+    let fd = opened.rx.fd().unwrap();
+    let out = rustix::event::PollFlags::OUT;
+    let mut fds = [rustix::event::PollFd::from_borrowed_fd(fd, out)];
+    let now = rustix::time::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let ready = rustix::event::poll(&mut fds, Some(&now)).unwrap();
+    assert_eq!(ready, 0, "the receiving socket can send, too");
+}
+
 /// A netdev that can't have AF_XDP is a port all the same, and says why.
 #[test]
 fn what_af_xdp_is_not_fit_for_goes_by_packet_sockets() {
