@@ -100,7 +100,7 @@ fn rows_without_a_counter_are_not_told_of() {
 /// From a row to the MAC table, and gone before the row's counter was read for the last time.
 #[test]
 fn what_the_mac_table_answered_is_not_known_when_the_flow_goes() {
-    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    let mut w = World::new("arista-7500e", Lookup::Address, Version::V13);
     w.rest();
     let behind = [(Field::InPort, u128::from(FIRST))];
     w.flow_mod(&add(1, &behind, 3));
@@ -131,5 +131,55 @@ fn flows_that_go_together_answer_for_none_of_them() {
     w.flow_mod(&to(FlowCommand::Delete, 0, &[], 1));
     while w.step() {
         w.probe(1, &frame(0x2000));
+    }
+}
+
+/// UDP to this port, in a piece of a packet.
+fn piece(to: u8, offset: u8) -> Vec<u8> {
+    let mut f = frame(0x0800);
+    f.truncate(14);
+    f.extend([0x45, 0, 0, 36, 0, 1, offset & 0xe0, offset & 0x1f]);
+    f.extend([64, 17, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2]);
+    let sum = f[14..]
+        .chunks(2)
+        .fold(0u32, |s, c| s + u32::from(c[0]) * 256 + u32::from(c[1]));
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    f[24..26].copy_from_slice(&sum.to_be_bytes());
+    f.extend([0x12, 0x34, 0, to, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    f
+}
+
+/// What the two parsers read differently, against rows that would see it otherwise: a flow in front, and all the rest.
+#[test]
+fn frames_that_are_read_differently_are_the_softwares() {
+    let udp = [(Field::EthType, 0x0800), (Field::IpProto, 17)];
+    let mut snap = frame(0);
+    snap.truncate(14);
+    snap.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+    snap.extend(&piece(53, 0)[12..]);
+    let length = (snap.len() - 14) as u16;
+    snap[12..14].copy_from_slice(&length.to_be_bytes());
+    // first and later pieces, a whole packet, SNAP
+    let frames = [
+        piece(53, 0x20),
+        piece(0, 0x20),
+        piece(0, 1),
+        piece(53, 0x21),
+        piece(53, 0),
+        snap,
+    ];
+    for version in [Version::V10, Version::V13] {
+        for port in [53, 0] {
+            let mut w = World::new("nxp-t1040", Lookup::Address, version);
+            w.rest();
+            w.flow_mod(&add(1, &[(Field::InPort, u128::from(FIRST))], 3));
+            w.flow_mod(&add(2, &[&udp[..], &[(Field::UdpDst, port)]].concat(), 2));
+            w.flow_mod(&add(2, &[(Field::EthType, 0x86dd)], 4));
+            w.rest();
+            for f in &frames {
+                w.probe(1, f);
+            }
+            assert!(w.answered > 0, "the whole packet at least");
+        }
     }
 }
