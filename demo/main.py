@@ -31,7 +31,7 @@ def clean():
     base = os.environ.get("TANDEM_RUN", "/run/tandem")
     if os.path.isdir(base):
         for name in sorted(n for n in os.listdir(base) if n.startswith(PREFIX)):
-            for daemon in ("switchd", "asicd"):
+            for daemon in ("switchd", "ofagentd", "asicd"):
                 net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
             shutil.rmtree(os.path.join(base, name), ignore_errors=True)
     left = net.namespaces(PREFIX)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo says while it runs, and the same facts for programs in out/demo.json."""
+"""What a demo says while it runs, and the same facts for programs in out/demo.json."""
 
 import json
 import os
@@ -49,9 +49,9 @@ class Report:
     def ok(self):
         return bool(self.claims) and all(c["held"] for c in self.claims)
 
-    def write(self, folder, error=None):
+    def write(self, folder, error=None, name="demo.json"):
         os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, "demo.json")
+        path = os.path.join(folder, name)
         facts = {
             "ok": self.ok and error is None,
             "seconds": round(time.monotonic() - self.began, 1),
