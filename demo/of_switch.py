@@ -15,6 +15,7 @@ from lib.packet import Catcher, Wire, udp4_frame
 from lib.switch import ask
 
 PROFILE = "nxp-t1040"
+A, B, SOURCE = "10.9.0.1", "10.9.0.2", 20000  # of numbered packets: addresses that no host has, a UDP port
 WINDOW = 64  # numbered packets under way: none is lost because somebody was not at his processor
 
 
@@ -29,11 +30,11 @@ class ChipSwitch(openflow.Switch):
         super().__init__(prefix, hosts=0)
         self.macs = {}
 
-    def host(self, n, address, hw=None):
+    def host(self, n, address):
         """A host at port n, which says nothing by itself but ARP."""
         ns = net.Namespace(f"{self.prefix}h{n}")
         self.hosts.append(ns)
-        self.macs[n] = hw or mac(n)
+        self.macs[n] = mac(n)
         ns.sysctl(ipv6__conf__default__disable_ipv6=1, ipv6__conf__all__disable_ipv6=1)
         net.cable(ns, "eth0", self.ns, f"p{n}", a_mac=self.macs[n])
         # who reads packet sockets and knows nothing of unfinished checksums would pass them on as they are
@@ -80,14 +81,23 @@ class ChipSwitch(openflow.Switch):
         return Probes(self)
 
     def flows(self):
-        """All flows with where they stand and why, as `tandem -j openflow show flows` tells them."""
-        return self.show("flows")
+        """All flows with where they stand and why. In small pages, because the agent forwards nothing meanwhile."""
+        rows, cursor = [], 0
+        while cursor is not None:
+            page = f"/v1/flows?limit=100&cursor={cursor}"
+            status, text = ask(os.path.join(self.folder, "ofagentd.sock"), 30, "GET", page, None)
+            if status != 200:
+                raise ConnectionError(f"ofagentd answers {status}: {text}")
+            part = json.loads(text)
+            rows += part["items"]
+            cursor = part["next"]
+        return rows
 
     def why(self, pick=None):
         """What `tandem openflow show flows --why` says, of some flows, without some of its columns."""
         flows = [f for f in self.flows() if pick is None or pick(f)]
         rows = [(f["table"], f["priority"], f"{f['match'] or '-'} => {f['instructions']}", f["place"], f["why"])
-                for f in flows]
+                for f in sorted(flows, key=lambda f: (f["table"], -f["priority"], f["match"]))]
         wide = max(len(r[2]) for r in rows)
         head = ("TABLE", "PRIORITY", "FLOW", "WHERE", "WHY")
         return "\n".join(f"{t:>5} {a:>8} {b:{wide}} {c:8} {d}" for t, a, b, c, d in [head, *rows])
@@ -161,10 +171,10 @@ class Probes:
         for w in self.wires.values():
             w.close()
 
-    def frame(self, number, source, to, dport, a="10.9.0.1", b="10.9.0.2"):
+    def frame(self, number, source, to, dport):
         """Of the host at `source` to the station of the host at `to`."""
         data = self.MARK + struct.pack("!I", number)
-        return udp4_frame(self.sw.macs[to], self.sw.macs[source], a, b, 20000, dport, data)
+        return udp4_frame(self.sw.macs[to], self.sw.macs[source], A, B, SOURCE, dport, data)
 
     def run(self, packets):
         """Sends [(source, to, UDP port, port where it shall leave, or None)]; returns `Came`."""
@@ -208,6 +218,8 @@ class Came:
     def __init__(self, packets):
         self.packets = packets
         self.places = {}
+        self.last = {}  # port -> number
+        self.reordered = 0
         self.sources = {}  # source address -> packets
         self.count = 0
 
@@ -215,6 +227,8 @@ class Came:
         if 0 <= i < len(self.packets):
             self.count += i not in self.places
             self.places.setdefault(i, []).append(port)
+            self.reordered += i < self.last.get(port, -1)
+            self.last[port] = i
             who = frame[6:12].hex(":")
             self.sources[who] = self.sources.get(who, 0) + 1
 

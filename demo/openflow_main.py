@@ -42,7 +42,7 @@ def static_and_full(report, table, parts, keep):
     sw, controller, said = of_static.build(demo.PREFIX)
     try:
         report.show(said)
-        of_static.run(report, table, sw, controller, demo.HOME)
+        of_static.run(report, table, sw, controller)
         if "full" in parts:
             of_full.run(report, table, sw, controller)
         controller.close()
