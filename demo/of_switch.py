@@ -93,12 +93,17 @@ class ChipSwitch(openflow.Switch):
             cursor = part["next"]
         return rows
 
+    def flow(self, pick):
+        """The one flow that `pick` takes; where there is none, one that is nowhere."""
+        found = [f for f in self.flows() if pick(f)]
+        return found[0] if len(found) == 1 else {"place": None, "why": f"{len(found)} such flows", "packets": None}
+
     def why(self, pick=None):
         """What `tandem openflow show flows --why` says, of some flows, without some of its columns."""
         flows = [f for f in self.flows() if pick is None or pick(f)]
         rows = [(f["table"], f["priority"], f"{f['match'] or '-'} => {f['instructions']}", f["place"], f["why"])
                 for f in sorted(flows, key=lambda f: (f["table"], -f["priority"], f["match"]))]
-        wide = max(len(r[2]) for r in rows)
+        wide = max((len(r[2]) for r in rows), default=4)
         head = ("TABLE", "PRIORITY", "FLOW", "WHERE", "WHY")
         return "\n".join(f"{t:>5} {a:>8} {b:{wide}} {c:8} {d}" for t, a, b, c, d in [head, *rows])
 
