@@ -29,9 +29,10 @@ class ChipSwitch(openflow.Switch):
     def __init__(self, prefix):
         super().__init__(prefix, hosts=0)
         self.macs = {}
+        self.vids = {}
 
-    def host(self, n, address):
-        """A host at port n, which says nothing by itself but ARP."""
+    def host(self, n, address=None, vid=None):
+        """A host at port n, which says nothing by itself but ARP. `vid`: its numbered packets have that tag."""
         ns = net.Namespace(f"{self.prefix}h{n}")
         self.hosts.append(ns)
         self.macs[n] = mac(n)
@@ -40,7 +41,9 @@ class ChipSwitch(openflow.Switch):
         # who reads packet sockets and knows nothing of unfinished checksums would pass them on as they are
         for where, end in ((self.ns, f"p{n}"), (ns, "eth0")):
             where.exec("ethtool", "-K", end, "tx", "off", check=False)
-        ns.ip(f"addr add {address} dev eth0")
+        self.vids[n] = vid
+        if address:
+            ns.ip(f"addr add {address} dev eth0")
         return ns
 
     def knows(self, n, address, of):
@@ -179,7 +182,8 @@ class Probes:
     def frame(self, number, source, to, dport):
         """Of the host at `source` to the station of the host at `to`."""
         data = self.MARK + struct.pack("!I", number)
-        return udp4_frame(self.sw.macs[to], self.sw.macs[source], A, B, SOURCE, dport, data)
+        return udp4_frame(self.sw.macs[to], self.sw.macs[source], A, B, SOURCE, dport, data,
+                          vid=self.sw.vids[source])
 
     def run(self, packets):
         """Sends [(source, to, UDP port, port where it shall leave, or None)]; returns `Came`."""
@@ -208,7 +212,9 @@ class Probes:
                     at = f.find(self.MARK)
                     if at >= 0:
                         number = struct.unpack_from("!I", f, at + len(self.MARK))[0]
-                        came.add(number - first, port, f)
+                        # with the tag that the port's VLAN has, or without one; else it came out where none should
+                        vid = struct.unpack_from("!H", f, 14)[0] & 4095 if f[12:14] == b"\x81\x00" else None
+                        came.add(number - first, port if vid == self.sw.vids[port] else -port, f)
                 del wire.frames[:count]
             if came.count >= until:
                 return True
