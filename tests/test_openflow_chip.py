@@ -273,3 +273,34 @@ def test_the_chip_forwards_without_its_agent(sw):
     assert code == 1 and "the ports are the chip's" in err, err
     said = sw.tandem("openflow", "down")
     assert "stopped" in said, said
+
+
+def goto(peer, fields, table, to, priority=1):
+    body = b"".join(oxm(*f) for f in fields)
+    match = struct.pack("!HH", 1, 4 + len(body)) + body
+    match += bytes(-len(match) % 8)
+    todo = struct.pack("!HHB3x", 1, 8, to)
+    peer.send(FLOW_MOD, struct.pack("!QQBBHHHIIIH2x", 0, 0, table, 0, 0, 0, priority, 0xffffffff, 0xffffffff,
+                                    0xffffffff, 0) + match + todo)
+
+
+def test_flows_of_two_tables(sw):
+    sw.up(*LISTENING, *CHIP, "--versions", "1.3")
+    sw.settled()
+    peer = sw.peer()
+    for n in (1, 2):
+        goto(peer, [(IN_PORT, n, 4)], 0, 1)
+        flow(peer, [(IN_PORT, n, 4)], out(3 - n), table=1)
+    peer.barrier()
+    sw.reaches(1, 2)
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    # both tables' flows are one rule each way, and each has counted
+    assert sw.to_cpu() == before
+    rows = sw.show("flows")
+    assert [r["place"] for r in rows] == ["hardware"] * 4, rows
+    assert all(r["packets"] >= 5 and r["bytes"] is None for r in rows), rows
+    # one table is taken away from under the other: a frame gets there no more
+    flow(peer, [], b"", command=3, table=1)
+    peer.barrier()
+    assert sw.pings(1, 2, 1) == 0

@@ -76,7 +76,9 @@ impl Datapath {
         self.switch.watch();
         self.below = Some(Below::new(chip));
         self.ports_changed();
-        self.tell_all();
+        if let Some(below) = &mut self.below {
+            below.chip.follow_all(&self.switch);
+        }
     }
 
     /// Has a message to wait before it is looked at?
@@ -120,47 +122,20 @@ impl Datapath {
         let mut gone = removed
             .split_off(removed.len().saturating_sub(count))
             .into_iter();
-        // what one message takes away goes at once
-        for run in changes.chunk_by(|a, b| went(a).is_some() && went(b).is_some()) {
-            if run.iter().all(|c| went(c).is_some()) {
-                let ids: Vec<u32> = run.iter().map(|c| c.flow).collect();
-                for (c, left) in run.iter().zip(below.chip.leave(&ids)) {
-                    let message = match went(c) {
-                        Some(true) => gone.next(),
-                        _ => None,
-                    };
-                    match (left, message) {
-                        (Ok(tally), Some(m)) => below.late.push((tally, m)),
-                        (Ok(tally), None) => below.chip.forget(tally),
-                        (Err(counted), Some(mut m)) => {
-                            add(&mut m, &counted);
-                            removed.push(m);
-                        }
-                        (Err(_), None) => {}
-                    }
+        let left = below.chip.follow(&self.switch, &changes);
+        for (told, left) in changes.iter().filter_map(went).zip(left) {
+            let message = match told {
+                true => gone.next(),
+                false => None,
+            };
+            match (left, message) {
+                (Ok(tally), Some(m)) => below.late.push((tally, m)),
+                (Ok(tally), None) => below.chip.forget(tally),
+                (Err(counted), Some(mut m)) => {
+                    add(&mut m, &counted);
+                    removed.push(m);
                 }
-                continue;
-            }
-            for c in run {
-                // one that is not there went as well, which is a later change
-                let Some(f) = self.switch.flow(c.flow) else {
-                    continue;
-                };
-                below.chip.put(c.flow, f);
-                if c.kind == ChangeKind::Reset {
-                    below.chip.reset(c.flow);
-                }
-            }
-        }
-    }
-
-    fn tell_all(&mut self) {
-        let Some(below) = &mut self.below else {
-            return;
-        };
-        for n in self.switch.flows_of(0) {
-            if let Some(f) = self.switch.flow(n) {
-                below.chip.put(n, f);
+                (Err(_), None) => {}
             }
         }
     }
@@ -184,9 +159,7 @@ impl Datapath {
         };
         // without its tables nobody's answer is the chip's
         let all = self.switch.config().fragments == Fragments::Drop || self.alone;
-        if below.chip.set_ports(may, all) {
-            self.tell_all();
-        }
+        below.chip.set_ports(may, all);
     }
 
     /// The tables are not asked, as no controller is there, or they are again.
@@ -197,7 +170,7 @@ impl Datapath {
 
     /// Packets and bytes of a flow, in software and in the chip; all ones for what is not known.
     pub fn counted(&self, f: &FlowStats<'_>) -> (u64, u64) {
-        let Some(below) = self.below.as_ref().filter(|_| f.flow.table == 0) else {
+        let Some(below) = &self.below else {
             return (f.packets, f.bytes);
         };
         let (packets, bytes) = below.chip.counted(f.number);

@@ -96,8 +96,8 @@ impl Agent {
                 }
                 Asks::Table => {
                     for t in switch.table_stats() {
-                        // What a chip below looked up in the first table nobody counts
-                        let known = t.table > 0 || dp.chip().is_none();
+                        // What a chip below looked up nobody counts
+                        let known = dp.chip().is_none();
                         let count = |n: u64| if known { n } else { u64::MAX };
                         add(&Part::Table(&TableStats {
                             table: t.table,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the rows have counted, by flow. A counter outlives its row, so it is read for the last time when the row is gone.
+//! What the rows have counted, by flow: a row's packets met each flow of its rule's chain. A counter outlives its row, so it is read for the last time when the row is gone.
 //!
 //! ```text
-//!   row ──► counter ──► sum of the flow            QUERY, after the row's DELETE: the last count
+//!   row ──► counter ──► sums of the rule's flows   QUERY, after the row's DELETE: the last count
 //!                 DUMP, when somebody asks: what it has grown by since the last time
 //! ```
 
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use foldhash::HashMap;
 use tandem_abi::raw;
-use tandem_ofoffload::Id;
+use tandem_ofcompose::FlowId;
 
 /// One flow's sum, which outlives the flow: numbers of flows are used again, these are not.
 pub type Tally = u64;
@@ -32,16 +32,16 @@ pub struct Counted {
 struct Sum {
     counted: Counted,
     /// The flow, while it is there.
-    flow: Option<Id>,
+    flow: Option<FlowId>,
     /// Counters that are not read for the last time yet.
     live: u32,
     /// Nobody asks for it any more.
     unwanted: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Counter {
-    tally: Tally,
+    tallies: Vec<Tally>,
     packets: u64,
     bytes: u64,
     /// Its row is gone.
@@ -54,7 +54,7 @@ struct Counter {
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     sums: HashMap<Tally, Sum>,
-    of: HashMap<Id, Tally>,
+    of: HashMap<FlowId, Tally>,
     /// Sums of flows whose counts began anew: what their counters still say is use of the flow, and no more.
     before: Vec<Tally>,
     counters: BTreeMap<u32, Counter>,
@@ -63,7 +63,7 @@ pub(crate) struct Counts {
     /// The device's.
     pub size: u32,
     /// Flows that packets met, as far as is known, and when at the latest.
-    used: HashMap<Id, u64>,
+    used: HashMap<FlowId, u64>,
     /// Reads asked for, begun, and done.
     pub wanted: u64,
     begun: Option<u64>,
@@ -71,7 +71,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    fn sum(&mut self, flow: Id) -> (Tally, &mut Sum) {
+    fn sum(&mut self, flow: FlowId) -> (Tally, &mut Sum) {
         let tally = match self.of.get(&flow) {
             Some(t) => *t,
             None => {
@@ -85,15 +85,25 @@ impl Counts {
         (tally, sum)
     }
 
-    /// A counter for a row of a flow. `None`: there are no more; the flow's packets are not known from here on.
-    pub fn take(&mut self, flow: Id) -> Option<u32> {
-        let full = self.counters.len() >= self.size as usize;
-        let (tally, sum) = self.sum(flow);
+    /// Is no counter left?
+    pub fn is_full(&self) -> bool {
+        self.counters.len() >= self.size as usize
+    }
+
+    /// A counter for a row of a rule of these flows. `None`: there are no more; the packets of these flows are not known
+    /// from here on.
+    pub fn take(&mut self, flows: &[FlowId]) -> Option<u32> {
+        let full = self.is_full();
+        let mut tallies = Vec::new();
+        for flow in flows {
+            let (tally, sum) = self.sum(*flow);
+            sum.counted.lost |= full;
+            sum.live += u32::from(!full);
+            tallies.push(tally);
+        }
         if full {
-            sum.counted.lost = true;
             return None;
         }
-        sum.live += 1;
         loop {
             self.last_id = self.last_id.wrapping_add(1).max(1);
             if !self.counters.contains_key(&self.last_id) {
@@ -103,7 +113,7 @@ impl Counts {
         self.counters.insert(
             self.last_id,
             Counter {
-                tally,
+                tallies,
                 packets: 0,
                 bytes: 0,
                 retires: false,
@@ -151,9 +161,11 @@ impl Counts {
             of.bytes.checked_sub(c.bytes),
         );
         (c.packets, c.bytes) = (of.packets, of.bytes);
-        let tally = c.tally;
         let ends = last && c.retires;
-        if let Some(s) = self.sums.get_mut(&tally) {
+        for tally in &c.tallies {
+            let Some(s) = self.sums.get_mut(tally) else {
+                continue;
+            };
             match more {
                 (Some(p), Some(b)) => {
                     s.counted.packets += p;
@@ -180,7 +192,11 @@ impl Counts {
 
     /// A counter is gone, whatever it had counted.
     pub fn lose(&mut self, id: u32, now_ns: u64) {
-        if let Some(tally) = self.counters.get(&id).map(|c| c.tally) {
+        for tally in self
+            .counters
+            .get(&id)
+            .map_or_else(Vec::new, |c| c.tallies.clone())
+        {
             self.unknown(tally, now_ns);
         }
         self.end(id);
@@ -200,17 +216,23 @@ impl Counts {
         let Some(c) = self.counters.remove(&id) else {
             return;
         };
-        if let Some(s) = self.sums.get_mut(&c.tally) {
-            s.live = s.live.saturating_sub(1);
-            if s.live == 0 && s.unwanted {
-                self.sums.remove(&c.tally);
+        for tally in c.tallies {
+            if let Some(s) = self.sums.get_mut(&tally) {
+                s.live = s.live.saturating_sub(1);
+                if s.live == 0 && s.unwanted {
+                    self.sums.remove(&tally);
+                }
             }
         }
     }
 
     /// The counters can't be read: nobody knows what their rows have answered.
     pub fn unreadable(&mut self, now_ns: u64) {
-        let tallies: Vec<Tally> = self.counters.values().map(|c| c.tally).collect();
+        let tallies: Vec<Tally> = self
+            .counters
+            .values()
+            .flat_map(|c| c.tallies.clone())
+            .collect();
         for t in tallies {
             self.unknown(t, now_ns);
         }
@@ -230,7 +252,7 @@ impl Counts {
         let mut tallies = Vec::new();
         for c in self.counters.values_mut() {
             (c.packets, c.bytes) = (0, 0);
-            tallies.push(c.tally);
+            tallies.extend(&c.tallies);
         }
         for t in tallies {
             self.unknown(t, now_ns);
@@ -239,13 +261,13 @@ impl Counts {
     }
 
     /// What a flow's rows have counted, as of the last read.
-    pub fn of(&self, flow: Id) -> Counted {
+    pub fn of(&self, flow: FlowId) -> Counted {
         let sum = self.of.get(&flow).and_then(|t| self.sums.get(t));
         sum.map(|s| s.counted).unwrap_or_default()
     }
 
     /// The flow is gone. Its sum, while its rows' last counts are on their way; `Err`: it is known now.
-    pub fn leave(&mut self, flow: Id) -> Result<Tally, Counted> {
+    pub fn leave(&mut self, flow: FlowId) -> Result<Tally, Counted> {
         self.used.remove(&flow);
         for t in &self.before {
             if let Some(s) = self.sums.get_mut(t).filter(|s| s.flow == Some(flow)) {
@@ -283,7 +305,7 @@ impl Counts {
     }
 
     /// The flow's counts begin anew: what its old counters say counts for nobody.
-    pub fn reset(&mut self, flow: Id) {
+    pub fn reset(&mut self, flow: FlowId) {
         if let Some(tally) = self.of.remove(&flow) {
             self.before.push(tally);
             self.forget(tally);
@@ -302,12 +324,11 @@ impl Counts {
         }
     }
 
-    /// What else was answered for it nobody counted.
-    pub fn lose_sum(&mut self, tally: Tally, packets: bool, bytes: bool) {
-        if let Some(s) = self.sums.get_mut(&tally) {
-            s.counted.lost |= packets;
-            s.counted.lost_bytes |= bytes;
-        }
+    /// What else was answered of a flow nobody counted.
+    pub fn lose_flow(&mut self, flow: FlowId, packets: bool, bytes: bool) {
+        let (_, sum) = self.sum(flow);
+        sum.counted.lost |= packets;
+        sum.counted.lost_bytes |= bytes;
     }
 
     /// All flows are gone.
@@ -322,7 +343,7 @@ impl Counts {
         };
     }
 
-    pub fn take_used(&mut self) -> Vec<(Id, u64)> {
+    pub fn take_used(&mut self) -> Vec<(FlowId, u64)> {
         self.used.drain().collect()
     }
 

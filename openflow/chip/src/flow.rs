@@ -1,111 +1,254 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flows of the first table, as the software pipeline has them, for the decision.
+//! Flows as the software pipeline has them, for the composition; its rules, for the decision.
+//!
+//! ```text
+//!   changes of one message ─► Compose: rules that come, change, go ─► Offload ─► writes, as one decision
+//!                                                                         counts of rules ─► of the flows in them
+//! ```
 
-use tandem_ofoffload::{Change, Flow, Id};
-use tandem_ofpipeline::flows;
-use tandem_openflow::{Field, Oxm};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Chip;
+use tandem_ofcompose::{Compose, Flow, FlowId, RuleId};
+use tandem_ofoffload::{Act, Beyond, Change, Wanted};
+use tandem_ofpipeline::flows::{self, blank};
+use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
+use tandem_openflow::{Action, Instructions, Oxm, Version, port};
+
 use crate::counts::{Counted, Tally};
 use crate::ports::{May, Ports};
+use crate::want::Row;
+use crate::{Chip, Setup};
+
+/// The number of 1.0's answer to what no flow matches, said as a flow.
+const MISS: FlowId = FlowId::MAX - 1;
+
+/// The composition of no flows, and its decisions.
+pub(crate) fn compose(setup: &Setup, ports: &Ports) -> (Compose, Vec<Vec<Change>>) {
+    let (mut c, changes) = Compose::new(setup.limits(), ports.masks());
+    if setup.version != Version::V10 {
+        return (c, vec![changes]);
+    }
+    let miss = Flow {
+        table: 0,
+        priority: 0,
+        fields: Vec::new(),
+        instructions: Instructions {
+            apply: Some(vec![Action::Output {
+                port: port::CONTROLLER,
+                max_len: 0,
+            }]),
+            ..blank().instructions
+        },
+        idle: false,
+        counted: false,
+    };
+    let mut all = vec![changes];
+    all.push(c.batch(vec![(MISS, Some(miss))]));
+    (c, all)
+}
+
+fn gone(c: &Changed) -> bool {
+    matches!(c.kind, ChangeKind::Gone { .. })
+}
 
 impl Chip {
-    /// A flow of this number is there, new or changed.
-    pub fn put(&mut self, id: Id, flow: &flows::Flow) {
-        if !self.meets(flow) {
-            // One that was there under this number is gone
-            self.remove(id);
-            return;
-        }
-        let wanted = self.ports.wanted(&flow.instructions);
-        let idle = flow.idle > 0;
-        let writes = match self.offload.flow(id) {
-            Some(f) if f.priority == flow.priority && same(&f.fields, &flow.matching.fields) => {
-                if f.wanted == wanted && f.idle == idle {
-                    return;
+    /// What one message changed of the flows, at once. Of each flow that went, in order: what its rows have counted, or
+    /// what names that until it is known.
+    pub fn follow(
+        &mut self,
+        switch: &Switch,
+        mut changes: &[Changed],
+    ) -> Vec<Result<Tally, Counted>> {
+        let mut left = Vec::new();
+        while !changes.is_empty() {
+            // Behind one that went its number is another flow's
+            let mut went = BTreeSet::new();
+            let again = changes.iter().position(|c| {
+                if gone(c) {
+                    went.insert(c.flow);
                 }
-                self.offload.modify(id, wanted, idle, f.counted)
-            }
-            _ => {
-                let mut fields = flow.matching.fields.clone();
-                fields.sort_by_key(|o| o.field);
-                let new = Flow {
-                    priority: flow.priority,
-                    fields,
-                    wanted,
-                    idle,
-                    counted: false,
-                    traffic: 1,
-                };
-                self.offload.add(id, new)
-            }
-        };
-        self.apply(writes);
-        self.resize();
+                !gone(c) && went.contains(&c.flow)
+            });
+            let (now, then) = changes.split_at(again.unwrap_or(changes.len()));
+            self.follow_some(switch, now, &mut left);
+            changes = then;
+        }
+        left
     }
 
-    /// Can frames of the chip meet it in the first table?
+    fn follow_some(
+        &mut self,
+        switch: &Switch,
+        changes: &[Changed],
+        left: &mut Vec<Result<Tally, Counted>>,
+    ) {
+        let mut flows = BTreeMap::new();
+        for c in changes {
+            let flow = switch.flow(c.flow).filter(|f| !gone(c) && self.meets(f));
+            flows.insert(c.flow, flow.map(of_pipeline));
+        }
+        let rules = self.compose.batch(flows.into_iter().collect());
+        self.decide(rules);
+        for c in changes {
+            match c.kind {
+                ChangeKind::Gone { .. } => left.push(self.counts.leave(c.flow)),
+                ChangeKind::Reset if switch.flow(c.flow).is_some() => self.reset(c.flow),
+                ChangeKind::Reset | ChangeKind::Put => {}
+            }
+        }
+    }
+
+    /// All flows that there are, to a chip that knows none of them.
+    pub fn follow_all(&mut self, switch: &Switch) {
+        let put = |flow| Changed {
+            flow,
+            kind: ChangeKind::Put,
+        };
+        let all = switch.flows_of(tandem_openflow::model::TABLE_ALL);
+        let all: Vec<Changed> = all.into_iter().map(put).collect();
+        self.follow(switch, &all);
+    }
+
+    /// Can frames of the chip meet it?
     fn meets(&self, flow: &flows::Flow) -> bool {
         let of = |o: &Oxm| {
-            o.field != Field::InPort
+            o.field != tandem_openflow::Field::InPort
                 || u32::try_from(o.value).is_ok_and(|n| self.ports.chip(n).is_some())
         };
-        flow.table == 0 && flow.matching.fields.iter().all(of)
+        flow.matching.fields.iter().all(of)
     }
 
-    fn remove(&mut self, id: Id) {
-        let writes = self.offload.remove(id);
-        self.apply(writes);
-        self.resize();
-    }
-
-    /// The flows of these numbers went, all at once: of each what its rows have counted, or what names that until it is
-    /// known.
-    pub fn leave(&mut self, ids: &[Id]) -> Vec<Result<Tally, Counted>> {
-        let known: Vec<_> = ids.iter().map(|id| self.offload.counts(*id)).collect();
-        let writes = self
-            .offload
-            .batch(ids.iter().map(|id| Change::Remove { id: *id }).collect());
-        self.apply(writes);
-        self.resize();
-        let left = ids.iter().zip(known).map(|(id, known)| {
-            let (packets, bytes) = known.map_or((true, true), |k| (k.packets, k.bytes));
-            match self.counts.leave(*id) {
-                Ok(tally) => {
-                    self.counts.lose_sum(tally, !packets, !bytes);
-                    Ok(tally)
-                }
-                Err(c) => Err(Counted {
-                    lost: c.lost || !packets,
-                    lost_bytes: c.lost_bytes || !bytes,
-                    ..c
-                }),
+    /// Rules that come, change, go: one decision. The question for sources is asked before and for as long as there are
+    /// rules that rely on it.
+    pub(crate) fn decide(&mut self, rules: Vec<Change>) {
+        let asks = self.compose.asks_sources();
+        if asks && !self.asks {
+            self.asks = true;
+            self.write_ports(false);
+        }
+        let moved = self.compose.take_moved();
+        for c in &rules {
+            match c {
+                Change::Add { id, .. } => self.joins(*id),
+                Change::Remove { id } => self.parts(*id),
+                Change::Modify { id, .. } => self.lose_resized(*id),
             }
-        });
-        left.collect()
+        }
+        for id in &moved {
+            self.parts(*id);
+            self.joins(*id);
+        }
+        let rules = rules.into_iter().map(possible).collect();
+        let writes = self.offload.batch(rules);
+        self.apply(writes);
+        for id in moved {
+            self.recount(id);
+        }
+        for flow in self.compose.take_questions() {
+            self.counts.lose_flow(flow, true, true);
+        }
+        if self.asks && !asks {
+            self.asks = false;
+            self.write_ports(true);
+        }
+        self.resize();
+    }
+
+    /// What a rule's rows count is these flows'.
+    fn joins(&mut self, rule: RuleId) {
+        let flows = self.compose.rule(rule).map(|r| r.flows.clone());
+        self.flows_of.insert(rule, flows.unwrap_or_default());
+        self.lose_resized(rule);
+    }
+
+    /// A row counts the bytes that come in.
+    fn lose_resized(&mut self, rule: RuleId) {
+        let Some(r) = self.compose.rule(rule) else {
+            return;
+        };
+        if r.wanted().act().real() {
+            for f in &r.resized {
+                self.counts.lose_flow(*f, false, true);
+            }
+        }
+    }
+
+    /// It is not theirs any more, and what was not counted stays unknown.
+    fn parts(&mut self, rule: RuleId) {
+        let flows = self.flows_of.remove(&rule).unwrap_or_default();
+        self.lose_uncounted(rule, &flows);
+    }
+
+    fn lose_uncounted(&mut self, rule: RuleId, flows: &[FlowId]) {
+        if let Some(k) = self.offload.counts(rule)
+            && !(k.packets && k.bytes)
+        {
+            for f in flows {
+                self.counts.lose_flow(*f, !k.packets, !k.bytes);
+            }
+        }
     }
 
     /// A flow's counters begin anew.
-    pub fn reset(&mut self, id: Id) {
+    fn reset(&mut self, id: FlowId) {
+        let rules = self.compose.rules_of(id);
+        for r in &rules {
+            let mut others = self.flows_of.get(r).cloned().unwrap_or_default();
+            others.retain(|f| *f != id);
+            self.lose_uncounted(*r, &others);
+            self.offload.reset_counts(*r);
+        }
         self.counts.reset(id);
-        self.offload.reset_counts(id);
-        for at in self.offload.counters(id) {
-            let Some(mut row) = self.want.rows.remove(&at) else {
-                continue;
-            };
-            self.counts.retire(row.counter);
-            row.counter = 0;
-            let act = self.offload.row_answer(id);
-            self.count(&mut row, act);
-            row.set(act);
-            let scope = row.scope;
-            self.want.rows.insert(at, row);
-            self.update_row(at, scope);
+        for r in rules {
+            self.lose_resized(r);
+            self.recount(r);
+        }
+        if self.compose.is_question(id) {
+            self.counts.lose_flow(id, true, true);
         }
     }
 
-    /// What the ports may do; `none`: all frames are the CPU's. True: something is new, and all flows have to be put once more.
-    pub fn set_ports(&mut self, may: impl Fn(u32) -> May, none: bool) -> bool {
+    /// A rule's rows go on with new counters.
+    fn recount(&mut self, rule: RuleId) {
+        for (at, act) in self.offload.rows(rule) {
+            let Some(mut row) = self.want.rows.remove(&at) else {
+                continue;
+            };
+            let counted = row.entry.counter != 0;
+            self.counts.retire(row.counter);
+            row.counter = 0;
+            self.set_row(&mut row, act);
+            let rewritten = counted || row.entry.counter != 0;
+            let scope = row.scope;
+            self.want.rows.insert(at, row);
+            if rewritten {
+                self.update_row(at, scope);
+            }
+        }
+    }
+
+    /// A row that answers has a counter. If there is none left it answers uncounted, or traps if a timeout asks whether it is
+    /// used.
+    pub(crate) fn set_row(&mut self, row: &mut Row, act: Act) {
+        row.set(act);
+        if act.real() && row.counter == 0 {
+            let idle = self.compose.rule(row.rule).is_some_and(|r| r.idle);
+            if idle && self.counts.is_full() {
+                row.set(Act::Cpu);
+                return;
+            }
+            let flows = self.flows_of.get(&row.rule);
+            let flows = flows.map_or(&[][..], Vec::as_slice);
+            row.counter = self.counts.take(flows).unwrap_or(0);
+            if row.counter != 0 {
+                self.new_counter(row.counter);
+            }
+            row.set(act);
+        }
+    }
+
+    /// What the ports may do; `none`: all frames are the CPU's.
+    pub fn set_ports(&mut self, may: impl Fn(u32) -> May, none: bool) {
         let old = self.ports.clone();
         for (p, m) in &mut self.ports.list {
             *m = may(p.number);
@@ -121,13 +264,100 @@ impl Chip {
         if closes || opens {
             self.write_ports(opens);
         }
-        others
+        if others {
+            let rules = self.compose.set_ports(self.ports.masks());
+            self.decide(rules);
+        }
+    }
+
+    // -- what is told of them
+
+    /// Are all packets of a flow answered in the chip, as far as the chip's rows for it say?
+    pub fn in_hardware(&self, id: FlowId) -> bool {
+        let rules = self.compose.rules_of(id);
+        let there = |r: &RuleId| self.offload.in_hardware(*r);
+        self.is_open() && !self.ports.none && !rules.is_empty() && rules.iter().all(there)
+    }
+
+    /// Why a flow is where it is. `None`: no frame of the chip's ports can meet it.
+    pub fn why(&self, id: FlowId) -> Option<String> {
+        if self.compose.is_question(id) {
+            return Some("the chip asks whether it has a frame's source in the MAC table".into());
+        }
+        if !self.compose.has(id) {
+            return None;
+        }
+        let last = |r: RuleId| self.flows_of.get(&r)?.last().copied();
+        let name = |r: RuleId| last(r).unwrap_or(r);
+        let mut all: BTreeMap<String, u32> = BTreeMap::new();
+        for r in self.compose.rules_of(id) {
+            if let Some(why) = self.offload.why(r) {
+                *all.entry(why.named(name).to_string()).or_default() += 1;
+            }
+        }
+        let rules: u32 = all.values().sum();
+        let mut said: Vec<String> = Vec::new();
+        for (why, n) in all.iter().take(3) {
+            said.push(match rules {
+                1 => why.clone(),
+                _ => format!("{n} of {rules} rules: {why}"),
+            });
+        }
+        if all.is_empty() {
+            said.push("nowhere: no packet gets there, or what gets there is the CPU's".into());
+        }
+        if all.len() > 3 {
+            said.push("and so on".into());
+        }
+        Some(said.join("; "))
+    }
+
+    /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
+    pub fn counted(&self, id: FlowId) -> (Option<u64>, Option<u64>) {
+        let c = self.counts.of(id);
+        let (mut packets, mut bytes) = (!c.lost, !c.lost && !c.lost_bytes);
+        for r in self.compose.rules_of(id) {
+            if let Some(k) = self.offload.counts(r) {
+                packets &= k.packets;
+                bytes &= k.packets && k.bytes;
+            }
+        }
+        (packets.then_some(c.packets), bytes.then_some(c.bytes))
     }
 }
 
-/// The same match? The decision's leaves out what asks for nothing.
-fn same(kept: &[Oxm], new: &[Oxm]) -> bool {
-    let mut new: Vec<Oxm> = new.iter().filter(|o| o.mask != 0).copied().collect();
-    new.sort_by_key(|o| o.field);
-    kept == new
+fn of_pipeline(flow: &flows::Flow) -> Flow {
+    let own = |o: &Oxm| Oxm {
+        value: o.value & o.mask,
+        ..*o
+    };
+    let asked = flow.matching.fields.iter().filter(|o| o.mask != 0);
+    let mut fields: Vec<Oxm> = asked.map(own).collect();
+    fields.sort_by_key(|o| o.field);
+    Flow {
+        table: flow.table,
+        priority: flow.priority,
+        fields,
+        instructions: flow.instructions.clone(),
+        idle: flow.idle > 0,
+        counted: false,
+    }
+}
+
+/// No rule of the chip writes these VLANs into a tag.
+fn possible(mut rule: Change) -> Change {
+    if let Change::Add { flow, .. } = &mut rule {
+        can(&mut flow.wanted);
+    } else if let Change::Modify { wanted, .. } = &mut rule {
+        can(wanted);
+    }
+    rule
+}
+
+fn can(wanted: &mut Wanted) {
+    if let Wanted::Act(Act::Out { rewrite, .. }) = wanted
+        && matches!(rewrite.vid, Some(0 | 4095))
+    {
+        *wanted = Wanted::Beyond(Beyond::Rewrite);
+    }
 }

@@ -3,9 +3,9 @@
 //! ever has a third answer.
 //!
 //! ```text
-//!   flows ─► Offload: who stands where ─► writes ─► what is wanted, object by object
-//!                                                        │ commands, in one order
-//!             settled, counts, room ◄── answers ◄── Device: one command pair ─► asicd
+//!   flows ─► Compose: rules ─► Offload: who stands where ─► writes ─► what is wanted, object by object
+//!                                                                          │ commands, in one order
+//!                               settled, counts, room ◄── answers ◄── Device: one command pair ─► asicd
 //! ```
 //!
 //! # The order
@@ -46,6 +46,7 @@ mod want;
 pub use counts::{Counted, Tally};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
+pub use tandem_ofcompose::Limits;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -53,12 +54,13 @@ use std::os::fd::BorrowedFd;
 use foldhash::HashMap;
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
-use tandem_ofoffload::{Act, Id, Offload, Usage, Why, Write};
+use tandem_ofcompose::{Compose, FlowId, RuleId};
+use tandem_ofoffload::{Act, MacKey, Offload, Usage, Write};
 use tandem_openflow::Version;
 use tandem_sal::{Device, Request, SalError};
 
 use counts::Counts;
-use ports::Ports;
+use ports::{PortIs, Ports};
 use profile::Known;
 use room::Room;
 use want::{Command, Row, Scope, Target, Want};
@@ -79,6 +81,17 @@ pub struct Setup {
     pub ports: Vec<PortOf>,
     /// Is there `LOCAL`?
     pub local: bool,
+    /// Chains of flows of several tables.
+    pub chains: Limits,
+}
+
+impl Setup {
+    fn limits(&self) -> Limits {
+        Limits {
+            sources: self.chains.sources && self.lookup == Lookup::Vlan,
+            ..self.chains
+        }
+    }
 }
 
 /// What a command that is under way is.
@@ -138,6 +151,13 @@ pub struct Chip {
     known: Known,
     setup: Setup,
     ports: Ports,
+    compose: Compose,
+    /// The flows of each rule, as they count.
+    flows_of: HashMap<RuleId, Vec<FlowId>>,
+    /// Are the ports to ask for sources?
+    asks: bool,
+    /// What was cut is not looked at again before.
+    settle_ns: u64,
     offload: Offload,
     device: Option<Box<dyn Device>>,
     pair: usize,
@@ -175,14 +195,20 @@ impl Chip {
     /// No tables are known for the profile.
     pub fn new(setup: Setup) -> Result<Chip, Unfit> {
         let known = profile::known(&setup.profile, setup.lookup)?;
-        Ok(Chip {
+        let ports = Ports {
+            list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
+            local: setup.local,
+            none: false,
+        };
+        let (compose, first) = flow::compose(&setup, &ports);
+        let mut chip = Chip {
             offload: known.empty(),
+            compose,
+            flows_of: HashMap::default(),
+            asks: false,
+            settle_ns: 0,
             known,
-            ports: Ports {
-                list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
-                local: setup.local,
-                none: false,
-            },
+            ports,
             setup,
             device: None,
             pair: 0,
@@ -201,7 +227,11 @@ impl Chip {
             counts: Counts::default(),
             port_stats: HashMap::default(),
             troubles: Troubles::default(),
-        })
+        };
+        for rules in first {
+            chip.decide(rules);
+        }
+        Ok(chip)
     }
 
     /// A cold attach was made: all is written anew, and nothing but this may write there.
@@ -257,6 +287,13 @@ impl Chip {
         self.setup.version = version;
         // The guards are others: there is no moment without them if all is written anew
         self.lose("the tables began anew");
+        let (compose, first) = flow::compose(&self.setup, &self.ports);
+        self.compose = compose;
+        self.flows_of.clear();
+        self.asks = false;
+        for rules in first {
+            self.decide(rules);
+        }
     }
 
     /// OpenFlow's number of a port of the chip.
@@ -310,26 +347,7 @@ impl Chip {
         self.troubles
     }
 
-    /// Why a flow is where it is.
-    pub fn why(&self, id: Id) -> Option<Why> {
-        self.offload.why(id)
-    }
-
-    /// Are all packets of a flow answered in the chip, as far as the chip's rows for it say?
-    pub fn in_hardware(&self, id: Id) -> bool {
-        self.is_open() && !self.ports.none && self.offload.in_hardware(id)
-    }
-
     // -- counters
-
-    /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
-    pub fn counted(&self, id: Id) -> (Option<u64>, Option<u64>) {
-        let c = self.counts.of(id);
-        let known = self.offload.counts(id);
-        let packets = !c.lost && known.is_none_or(|k| k.packets);
-        let bytes = !c.lost && !c.lost_bytes && known.is_none_or(|k| k.bytes);
-        (packets.then_some(c.packets), bytes.then_some(c.bytes))
-    }
 
     /// Asks for a read of all counters: the number that [`Chip::read_done`] has when it is done.
     pub fn read(&mut self) -> u64 {
@@ -343,7 +361,7 @@ impl Chip {
     }
 
     /// Flows that packets met in the chip, and when at the latest, since this was asked last.
-    pub fn take_used(&mut self) -> Vec<(Id, u64)> {
+    pub fn take_used(&mut self) -> Vec<(FlowId, u64)> {
         self.counts.take_used()
     }
 
@@ -414,7 +432,7 @@ impl Chip {
         match w {
             Write::RowAdd {
                 at,
-                flow,
+                flow: rule,
                 fields,
                 act,
                 ..
@@ -426,13 +444,12 @@ impl Chip {
                 };
                 let scope = Scope::of_row(&fields);
                 let mut row = Row {
-                    flow,
+                    rule,
                     counter: 0,
                     entry,
                     scope,
                 };
-                self.count(&mut row, act);
-                row.set(act);
+                self.set_row(&mut row, act);
                 self.want.rows.insert(at, row);
                 self.push(raw::TND_OP_CREATE, Target::Row(at), scope, act.real());
             }
@@ -440,8 +457,7 @@ impl Chip {
                 let Some(mut row) = self.want.rows.remove(&at) else {
                     return;
                 };
-                self.count(&mut row, act);
-                row.set(act);
+                self.set_row(&mut row, act);
                 let scope = row.scope;
                 self.want.rows.insert(at, row);
                 self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, act.real());
@@ -481,11 +497,11 @@ impl Chip {
                     Some(_) => raw::TND_OP_UPDATE,
                     None => raw::TND_OP_CREATE,
                 };
-                self.push(op, Target::Mac(key), Scope::of_mac(&key), act.real());
+                self.push(op, Target::Mac(key), self.scope_of(&key), act.real());
             }
             Write::MacDel(key) => {
                 self.want.macs.remove(&key);
-                self.drop_object(Target::Mac(key), Scope::of_mac(&key), true);
+                self.drop_object(Target::Mac(key), self.scope_of(&key), true);
             }
             Write::Miss(act) => {
                 self.miss = act;
@@ -494,15 +510,21 @@ impl Chip {
         }
     }
 
-    /// A row that answers has a counter.
-    fn count(&mut self, row: &mut Row, act: Act) {
-        if act.real() && row.counter == 0 {
-            row.counter = self.counts.take(row.flow).unwrap_or(0);
-            if row.counter != 0 {
-                let target = Target::Counter(row.counter);
-                self.push(raw::TND_OP_CREATE, target, Scope::Nothing, false);
-            }
+    /// Which packets an entry is about: where sources are asked for, those from its station as well.
+    fn scope_of(&self, key: &MacKey) -> Scope {
+        if self.asks {
+            return Scope::All;
         }
+        Scope::of_mac(key)
+    }
+
+    fn new_counter(&mut self, id: u32) {
+        self.push(
+            raw::TND_OP_CREATE,
+            Target::Counter(id),
+            Scope::Nothing,
+            false,
+        );
     }
 
     /// A row that answers as before, with another counter.
@@ -559,9 +581,14 @@ impl Chip {
             // They are written when it is open again
             return;
         }
-        let unaware = self.setup.lookup == Lookup::Address;
+        let is = PortIs {
+            unaware: self.setup.lookup == Lookup::Address,
+            drop: self.miss.real(),
+            source: self.asks,
+            trap,
+        };
         for p in &self.ports.list {
-            let body = self.ports.body(p, unaware, self.miss.real(), trap);
+            let body = self.ports.body(p, is);
             self.queue.push_back(Step {
                 what: What::Port,
                 scope: Scope::All,

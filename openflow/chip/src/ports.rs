@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The chip's ports: OpenFlow's numbers and its own, and what of a flow's instructions can be said with them.
+//! The chip's ports: OpenFlow's numbers and its own.
 
+use std::collections::BTreeMap;
 use tandem_abi::object::Object;
 use tandem_abi::raw;
-use tandem_ofoffload::{Act, Beyond, PortMask, Wanted};
-use tandem_openflow::{Instructions, port};
+
+use tandem_ofoffload::PortMask;
+use tandem_openflow::port;
 
 /// The largest MTU that a port may have: how long a frame is, is not asked.
 const MTU: u32 = 65_535;
@@ -39,6 +41,19 @@ impl Default for May {
             flood: true,
         }
     }
+}
+
+/// What all ports are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortIs {
+    /// They look at no VLAN.
+    pub unaware: bool,
+    /// What no table knows is dropped.
+    pub drop: bool,
+    /// A frame that no row matched is asked for its source.
+    pub source: bool,
+    /// All goes to the CPU.
+    pub trap: bool,
 }
 
 /// All of them.
@@ -82,24 +97,24 @@ impl Ports {
         may.send.then(|| PortMask::one(p.port))
     }
 
-    /// What a flow wants of the chip.
-    pub fn wanted(&self, instructions: &Instructions) -> Wanted {
-        match Wanted::of(instructions, |p| self.mask(p)) {
-            // No rule writes these into a tag
-            Wanted::Act(Act::Out { rewrite, .. }) if matches!(rewrite.vid, Some(0 | 4095)) => {
-                Wanted::Beyond(Beyond::Rewrite)
-            }
-            wanted => wanted,
-        }
+    /// The ports of OpenFlow's numbers, for those that send.
+    pub fn masks(&self) -> BTreeMap<u32, PortMask> {
+        let own = self.list.iter().map(|(p, _)| p.number);
+        let all = own.chain([port::ALL, port::FLOOD]);
+        all.filter_map(|n| Some((n, self.mask(n)?))).collect()
     }
 
     /// A port as the chip is to have it.
-    pub fn body(&self, of: &(PortOf, May), unaware: bool, drop: bool, trap: bool) -> raw::tnd_port {
+    pub fn body(&self, of: &(PortOf, May), is: PortIs) -> raw::tnd_port {
         let mut flags = raw::TND_PORT_UP | raw::TND_PORT_FLOWS;
         let bits = [
-            (unaware, raw::TND_PORT_FLOWS_UNAWARE),
-            (drop, raw::TND_PORT_FLOWS_DROP),
-            (trap || !of.1.receive || self.none, raw::TND_PORT_TRAP_ALL),
+            (is.unaware, raw::TND_PORT_FLOWS_UNAWARE),
+            (is.drop, raw::TND_PORT_FLOWS_DROP),
+            (is.source, raw::TND_PORT_FLOWS_SOURCE),
+            (
+                is.trap || !of.1.receive || self.none,
+                raw::TND_PORT_TRAP_ALL,
+            ),
         ];
         for (_, bit) in bits.iter().filter(|(set, _)| *set) {
             flags |= bit;

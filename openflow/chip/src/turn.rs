@@ -59,6 +59,12 @@ impl Chip {
                     self.trust = Trust::Opening;
                     self.write_ports(true);
                 }
+                Trust::Whole if quiet && self.compose.is_late() && now_ns >= self.settle_ns => {
+                    // What was cut may fit: asked when there is time, as it looks at much
+                    self.settle_ns = now_ns + SECOND;
+                    let rules = self.compose.settle();
+                    self.decide(rules);
+                }
                 Trust::Opening if quiet => {
                     self.trust = Trust::Whole;
                     self.backoff_ns = 0;

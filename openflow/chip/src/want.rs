@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::HashMap;
 use tandem_abi::object::Object;
 use tandem_abi::raw;
-use tandem_ofoffload::{Act, Id, MacKey, PortMask, Vlan};
+use tandem_ofcompose::RuleId;
+use tandem_ofoffload::{Act, MacKey, PortMask, Vlan};
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm};
@@ -109,7 +110,7 @@ impl Command {
 /// A row.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    pub flow: Id,
+    pub rule: RuleId,
     /// 0: none. While the row traps the entry does not name it: what traps is the software's to count.
     pub counter: u32,
     pub entry: raw::tnd_acl_entry,

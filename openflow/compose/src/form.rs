@@ -94,6 +94,8 @@ pub(crate) struct Form {
     effect: Effect,
     sent: bool,
     controller: bool,
+    /// Is it perhaps not as long as it came in?
+    pub resized: bool,
     /// It is the CPU's, whatever follows.
     pub cpu: Option<Option<Beyond>>,
     /// Its source was found in a table of sources.
@@ -114,6 +116,7 @@ impl Default for Form {
             effect: Effect::default(),
             sent: false,
             controller: false,
+            resized: false,
             cpu: None,
             checked: false,
         }
@@ -270,6 +273,10 @@ impl Form {
     }
 
     fn action(&mut self, came: &[Oxm], a: &Action, ports: &Ports) {
+        self.resized |= matches!(
+            a,
+            Action::PushVlan(_) | Action::PopVlan | Action::PushMpls(_) | Action::PopMpls(_)
+        );
         match *a {
             Action::Output { port, .. } => self.output(came, port, ports),
             Action::Group(_) => self.cpu = Some(Some(Beyond::Group)),

@@ -74,6 +74,8 @@ pub struct Limits {
     pub all: u32,
     /// Beginnings that were cut and are looked at again after a flow went or changed.
     pub retries: u32,
+    /// May a table of sources be one question to the chip? Not where its MAC table is not looked up by VLAN.
+    pub sources: bool,
 }
 
 impl Default for Limits {
@@ -82,6 +84,7 @@ impl Default for Limits {
             per_flow: 8192,
             all: 65_536,
             retries: 1,
+            sources: true,
         }
     }
 }
@@ -180,6 +183,28 @@ impl Compose {
         self.told()
     }
 
+    /// Several flows at once: as they are from here on, or `None` for those that are gone.
+    pub fn batch(&mut self, flows: Vec<(FlowId, Option<Flow>)>) -> Vec<Change> {
+        for (id, flow) in flows {
+            let known = self.flows.get(&id).map(|k| &k.flow);
+            match (known, flow) {
+                (Some(k), Some(f)) if *k == f => {}
+                (Some(k), Some(f))
+                    if (k.table, k.priority, &k.fields) == (f.table, f.priority, &f.fields) =>
+                {
+                    self.change(id, f);
+                }
+                (_, flow) => {
+                    self.leave(id);
+                    if let Some(f) = flow {
+                        self.enter(id, f);
+                    }
+                }
+            }
+        }
+        self.told()
+    }
+
     /// The flow is gone.
     pub fn remove(&mut self, id: FlowId) -> Vec<Change> {
         self.leave(id);
@@ -216,6 +241,11 @@ impl Compose {
         self.rules.get(id)
     }
 
+    /// Is there such a flow?
+    pub fn has(&self, id: FlowId) -> bool {
+        self.flows.contains_key(&id)
+    }
+
     /// The rules that a flow is in: its counters are their sum, and the software's.
     pub fn rules_of(&self, id: FlowId) -> BTreeSet<RuleId> {
         let mut all = BTreeSet::new();
@@ -230,6 +260,16 @@ impl Compose {
             }
         }
         all
+    }
+
+    /// Rules whose flows are others since this was asked last, though they have their numbers still.
+    pub fn take_moved(&mut self) -> BTreeSet<RuleId> {
+        std::mem::take(&mut self.rules.moved)
+    }
+
+    /// Has something been cut that was not looked at again since flows came?
+    pub fn is_late(&self) -> bool {
+        !self.later.is_empty() || !self.retry.is_empty()
     }
 
     /// Beginnings of chains that are one rule, as they would be too many.

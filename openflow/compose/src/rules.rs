@@ -29,6 +29,8 @@ pub struct Rule {
     pub unknown: bool,
     /// The flows that it is made of.
     pub flows: Vec<FlowId>,
+    /// Those of them that count other bytes than came in.
+    pub resized: Vec<FlowId>,
 }
 
 impl Rule {
@@ -70,6 +72,8 @@ pub(crate) struct Rules {
     told: BTreeMap<RuleId, Option<Rule>>,
     next: RuleId,
     free: Vec<RuleId>,
+    /// Of other flows than before, under their old numbers.
+    pub moved: BTreeSet<RuleId>,
     /// Are the sources asked for, as far as was told?
     asked: bool,
 }
@@ -147,6 +151,9 @@ impl Rules {
                 self.index(old_id, &rule, true);
                 self.free.push(id);
                 self.of.insert(owner, old_id);
+                if (&old.flows, &old.resized) != (&rule.flows, &rule.resized) {
+                    self.moved.insert(old_id);
+                }
                 let same = (old.wanted(), old.idle, old.counted)
                     == (rule.wanted(), rule.idle, rule.counted);
                 if !same {
@@ -216,6 +223,7 @@ impl Compose {
             only: None,
             unknown: false,
             flows,
+            resized: self.resized(n),
         };
         if rule.checked {
             self.join(n, rule);

@@ -88,6 +88,8 @@ pub(crate) struct Sources {
     stale: BTreeSet<Vlan>,
     /// Other beginnings: nothing is known.
     anew: bool,
+    /// Flows whose stations became sources.
+    asked: BTreeSet<FlowId>,
 }
 
 impl Sources {
@@ -167,7 +169,9 @@ fn sort_of(k: &crate::Known) -> Option<Sort> {
             && o.mask == o.field.all_ones()
     });
     let has = |f| fields.iter().any(|o| o.field == f);
-    let shape = goes_on && nothing && asks && has(Field::InPort) && has(Field::EthSrc);
+    // Nobody counts who passes the question
+    let unseen = !k.flow.idle && !k.flow.counted;
+    let shape = goes_on && nothing && asks && has(Field::InPort) && has(Field::EthSrc) && unseen;
     shape.then_some(Sort {
         to: i.goto?,
         step: k.step,
@@ -185,6 +189,16 @@ impl Compose {
     pub fn sources(&self) -> BTreeSet<Source> {
         let all = self.sources.count.keys().copied();
         all.filter(|s| self.is_source(*s)).collect()
+    }
+
+    /// Does the chip, which counts nothing there, ask for the source of a flow?
+    pub fn is_question(&self, id: FlowId) -> bool {
+        self.sources.of.values().any(|of| of.contains_key(&id))
+    }
+
+    /// Flows for which it began to do so since this was asked last.
+    pub fn take_questions(&mut self) -> BTreeSet<FlowId> {
+        std::mem::take(&mut self.sources.asked)
     }
 
     /// What there is of a flow among those of its table.
@@ -258,7 +272,7 @@ impl Compose {
         let (_, sort) = self.source_of(to)?;
         let own = Oxm::exact(Field::EthSrc, 0);
         let seen = x.form.back(&x.fields, &[own]);
-        if x.form.checked || seen != Seen::If(vec![own]) {
+        if !self.limits.sources || x.form.checked || seen != Seen::If(vec![own]) {
             return None;
         }
         // What has no source there: all of it is the CPU's
@@ -327,6 +341,9 @@ impl Compose {
         };
         if old == new {
             return;
+        }
+        if new.is_some() {
+            s.asked.insert(id);
         }
         for (one, to) in [(old, false), (new, true)] {
             let Some(one) = one else { continue };
@@ -529,6 +546,8 @@ impl Compose {
             only: Some(Only::Mac),
             unknown: false,
             flows,
+            // Entries count nothing
+            resized: Vec::new(),
         })
     }
 

@@ -104,6 +104,19 @@ impl Compose {
         flows
     }
 
+    /// Those of them that met a packet in perhaps another length than it came in with.
+    pub(crate) fn resized(&self, mut n: NodeId) -> Vec<FlowId> {
+        let mut flows = Vec::new();
+        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
+            let up = self.node(node.up);
+            if let (By::Flow(id), Some(true)) = (node.by, up.map(|x| x.form.resized)) {
+                flows.push(id);
+            }
+            n = node.up;
+        }
+        flows
+    }
+
     /// What becomes of a leaf's packets.
     pub(crate) fn answer(&self, node: &Node) -> Answer {
         if node.cut {

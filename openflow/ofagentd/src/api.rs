@@ -188,21 +188,18 @@ async fn read(api: &Api) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Where a flow's packets are answered, and why there. Of a table that no chip stands below: nothing.
+/// Where a flow's packets are answered, and why there.
 fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
     let Some(chip) = chip else {
         return (Value::Null, Value::Null);
     };
-    if flow.flow.table > 0 {
-        return (json!("software"), json!("software: a later table"));
-    }
     let place = match chip.in_hardware(flow.number) {
         true => "hardware",
         false => "software",
     };
     let why = match (chip.why(flow.number), chip.lost()) {
         (_, Some(lost)) => format!("software: the chip is not attached: {lost}"),
-        (Some(why), None) if chip.is_open() => why.to_string(),
+        (Some(why), None) if chip.is_open() => why,
         (Some(_), None) => "software: the chip is being written, all frames go to the CPU".into(),
         (None, None) => "software: no frame of the chip's ports meets it".into(),
     };

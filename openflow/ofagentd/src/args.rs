@@ -131,6 +131,10 @@ pub struct Args {
     /// How the chip's MAC table is looked up: by address alone, or by VLAN and address.
     #[arg(long, value_enum, default_value = "address", requires = "asic")]
     pub mac_lookup: MacLookup,
+    /// Chains of flows of several tables behind one flow that are composed to rules of the chip. One with more is the
+    /// software's.
+    #[arg(long, value_name = "N", default_value = "8192", requires = "asic", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub chains: u32,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch.
     #[arg(long, value_name = "IFACE", value_parser = interface)]
     pub local: Option<String>,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use tandem_abi::raw;
 use tandem_ofagent::Agent;
-use tandem_ofchip::{Chip, Lookup, PortOf, Setup};
+use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
 use tandem_openflow::Version;
 use tandem_packet::{Buffer, Offload};
 use tandem_sal::{Attach, Device, Event, Platform, Sal, SalError, SalIo, Splits};
@@ -85,6 +85,7 @@ impl Asic {
         lookup: Lookup,
         version: Version,
         local: bool,
+        chains: Limits,
     ) -> anyhow::Result<(Asic, Chip, Vec<FrontPort>)> {
         let sal = connect(&socket, &name)?;
         let platform = sal.platform();
@@ -98,6 +99,7 @@ impl Asic {
             version,
             ports: ports.iter().map(|(p, _)| *p).collect(),
             local,
+            chains,
         })?;
         let front = ports.into_iter().map(|(p, name)| FrontPort {
             number: p.number,

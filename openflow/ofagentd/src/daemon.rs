@@ -14,7 +14,7 @@ use tandem_openflow::Version;
 use tandem_openflow::model::Desc;
 use tandem_ports::{rights, self_test};
 
-use tandem_ofchip::{Chip, Lookup};
+use tandem_ofchip::{Chip, Limits, Lookup};
 
 use crate::args::{Args, Fail, MacLookup, PortArg};
 use crate::asic::{Asic, FrontPort};
@@ -108,7 +108,12 @@ fn connect(args: &Args, instance: &Instance) -> anyhow::Result<(Asic, Chip, Vec<
     };
     let name = format!("ofagentd of {}", instance.name());
     let local = args.local.is_some();
-    Asic::connect(instance.driver_socket(), name, lookup, version, local)
+    let chains = Limits {
+        per_flow: args.chains,
+        ..Limits::default()
+    };
+    let socket = instance.driver_socket();
+    Asic::connect(socket, name, lookup, version, local, chains)
 }
 
 fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Settings {

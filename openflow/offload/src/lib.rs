@@ -522,16 +522,6 @@ impl Offload {
         self.plan()
     }
 
-    /// A flow, as it was given.
-    pub fn flow(&self, id: Id) -> Option<&Flow> {
-        self.flows.get(&id).map(|e| &e.flow)
-    }
-
-    /// What rows of a flow do that ask for all of it, where they answer.
-    pub fn row_answer(&self, id: Id) -> Act {
-        self.flows.get(&id).map_or(Act::Cpu, |e| self.row_act(e))
-    }
-
     /// The controller's counters of the flow begin anew.
     pub fn reset_counts(&mut self, id: Id) {
         let chip = self.chip.acl.counted;
@@ -574,16 +564,15 @@ impl Offload {
         }
     }
 
-    /// Rows of the ACL with a counter: number of the row, flow.
-    pub fn counters(&self, id: Id) -> Vec<u32> {
+    /// Rows of a flow that stand in the ACL: their numbers, and what they do.
+    pub fn rows(&self, id: Id) -> Vec<(u32, Act)> {
         let Some(e) = self.flows.get(&id) else {
             return Vec::new();
         };
-        (0u8..)
-            .zip(&e.standing.rows)
-            .filter(|(_, a)| a.is_some_and(Act::real))
-            .filter_map(|(n, _)| self.labels.of(&self.order.full(e.place), n))
-            .collect()
+        let of = |(n, act): (u8, &Option<Act>)| {
+            Some((self.labels.of(&self.order.full(e.place), n)?, (*act)?))
+        };
+        (0u8..).zip(&e.standing.rows).filter_map(of).collect()
     }
 
     fn mac_key(&self, fields: &[Oxm]) -> Option<MacKey> {

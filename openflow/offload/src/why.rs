@@ -93,6 +93,22 @@ pub enum Why {
     NoRow(u32),
 }
 
+impl Why {
+    /// With other numbers for the flows that it names.
+    #[must_use]
+    pub fn named(mut self, name: impl Fn(Id) -> Id) -> Why {
+        if let Why::Shadowed(by)
+        | Why::Acl {
+            not_mac: NotMac::Overlap(by),
+            ..
+        } = &mut self
+        {
+            *by = name(*by);
+        }
+        self
+    }
+}
+
 impl Offload {
     /// Why a flow is where it is.
     pub fn why(&self, id: Id) -> Option<Why> {

@@ -89,6 +89,9 @@ pub struct Up {
     /// How the chip's MAC table is looked up: by address alone, or by VLAN and address
     #[arg(long, value_name = "WAY", requires = "profile", value_parser = ["address", "vlan"])]
     mac_lookup: Option<String>,
+    /// Chains of flows of several tables behind one flow that the chip may have; one with more is the software's
+    #[arg(long, value_name = "N", requires = "profile")]
+    chains: Option<u32>,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch
     #[arg(long, value_name = "IFACE")]
     local: Option<String>,
@@ -259,6 +262,7 @@ impl Up {
         let options = [
             (PROFILE, self.profile.clone()),
             ("--mac-lookup", self.mac_lookup.clone()),
+            ("--chains", self.chains.map(|n| n.to_string())),
             ("--local", self.local.clone()),
             ("--private-key", file(&self.private_key)),
             ("--certificate", file(&self.certificate)),

@@ -179,7 +179,7 @@ fn frames_that_are_read_differently_are_the_softwares() {
             for f in &frames {
                 w.probe(1, f);
             }
-            assert!(w.answered > 0, "the whole packet at least");
+            assert!(w.seen.answered() > 0, "the whole packet at least");
         }
     }
 }

@@ -2,6 +2,7 @@
 mod cases;
 mod device;
 mod frames;
+mod pipelines;
 mod property;
 mod universe;
 mod world;

@@ -3,16 +3,20 @@
 
 use super::device::Fate;
 use super::frames::frame;
+use super::pipelines::{self, Style};
 use super::universe::{flow_mod, group_mod};
-use super::world::{PORTS, World};
-use crate::Lookup;
+use super::world::{PORTS, Seen, World};
+use crate::{Limits, Lookup};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use tandem_openflow::Version;
 use tandem_openflow::model::{FlowMod, GroupMod};
 
 #[derive(Clone, Debug)]
 enum Op {
     Flow(FlowMod),
+    Learn(Vec<FlowMod>),
     Group(GroupMod),
     Configure(u16, bool, bool),
     Fragments(bool),
@@ -26,15 +30,24 @@ enum Op {
     Counts,
 }
 
-fn op(version: Version) -> impl Strategy<Value = Op> {
+fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
     let port = || 1..=PORTS as u16;
     let fate = prop_oneof![Just(Fate::Refused), Just(Fate::Lost), Just(Fate::Ignored)];
     let group = match version {
         Version::V10 => Just(Op::Rest).boxed(),
         Version::V13 => group_mod().prop_map(Op::Group).boxed(),
     };
+    let flow = match style {
+        Style::One => flow_mod(version).prop_map(Op::Flow).boxed(),
+        Style::Any => pipelines::flow_mod(style).prop_map(Op::Flow).boxed(),
+        Style::Learning => prop_oneof![
+            2 => pipelines::flow_mod(style).prop_map(Op::Flow),
+            1 => pipelines::learned().prop_map(Op::Learn),
+        ]
+        .boxed(),
+    };
     prop_oneof![
-        24 => flow_mod(version).prop_map(Op::Flow),
+        24 => flow,
         2 => group,
         2 => (port(), any::<bool>(), any::<bool>()).prop_map(|(p, r, s)| Op::Configure(p, r || s, s)),
         1 => proptest::bool::weighted(0.3).prop_map(Op::Fragments),
@@ -73,6 +86,7 @@ fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
     for op in ops {
         match op {
             Op::Flow(m) => w.flow_mod(&m),
+            Op::Learn(all) => all.iter().for_each(|m| w.flow_mod(m)),
             Op::Group(m) => w.group_mod(&m),
             Op::Configure(p, receive, send) => w.configure(p, receive, send),
             Op::Fragments(drop) => w.fragments(drop),
@@ -117,11 +131,64 @@ const CHIPS: [(&str, Lookup, Version); 7] = [
     ("tiny", Lookup::Address, Version::V10),
 ];
 
+const SEVERAL: [(&str, Lookup); 4] = [
+    ("nxp-t1040", Lookup::Vlan),
+    ("tiny", Lookup::Address),
+    ("arista-7500e", Lookup::Vlan),
+    ("nxp-t1040", Lookup::Address),
+];
+
+/// So few chains that some are cut.
+const FEW: Limits = Limits {
+    per_flow: 3,
+    all: 10,
+    retries: 1,
+    sources: true,
+};
+
+fn history(style: Style) -> impl Strategy<Value = Vec<Op>> {
+    let ops = proptest::collection::vec(op(Version::V13, style), 1..60);
+    (pipelines::base(style), ops).prop_map(|(base, ops)| [vec![Op::Learn(base)], ops].concat())
+}
+
+/// What is answered in the chip of some histories, so that there is something to judge.
+#[test]
+fn chips_answer_for_several_tables() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = Seen::default();
+    for n in 0..120 {
+        let style = [Style::Any, Style::Learning][n % 2];
+        let ops = history(style).new_tree(&mut runner).unwrap().current();
+        let (profile, lookup) = SEVERAL[n / 2 % SEVERAL.len()];
+        let mut w = World::new(profile, lookup, Version::V13);
+        play(&mut w, ops, pipelines::frames());
+        seen.add(&w.seen);
+    }
+    println!("{seen:?}");
+    assert!(seen.sent > 4000 && seen.dropped > 5000, "{seen:?}");
+    assert!(seen.asked > 200 && seen.chained > 4000, "{seen:?}");
+}
+
 proptest! {
+    /// Pipelines of several tables.
+    #[test]
+    fn one_switch_of_several_tables(
+        chip in 0..SEVERAL.len(),
+        ops in prop_oneof![Just(Style::Any), Just(Style::Learning)].prop_flat_map(|style| {
+            history(style)
+        }),
+        more in proptest::collection::vec(frame(), 8),
+        room in prop_oneof![3 => Just(Limits::default()), 1 => Just(FEW)],
+    ) {
+        let (profile, lookup) = SEVERAL[chip];
+        let mut w = World::within(profile, lookup, Version::V13, room);
+        play(&mut w, ops, [pipelines::frames(), more].concat());
+    }
+
     #[test]
     fn one_switch(
         (chip, ops) in (0..CHIPS.len()).prop_flat_map(|c| {
-            (Just(c), proptest::collection::vec(op(CHIPS[c].2), 1..60))
+            (Just(c), proptest::collection::vec(op(CHIPS[c].2, Style::One), 1..60))
         }),
         frames in proptest::collection::vec(frame(), 24),
     ) {

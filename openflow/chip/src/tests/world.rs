@@ -11,12 +11,12 @@
 
 use super::device::{Fate, Inner, Passed, Shared};
 use super::universe::FIRST;
-use crate::{Chip, Counted, Lookup, May, PortOf, Setup, Tally};
+use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Tally};
 use std::collections::BTreeMap;
 use tandem_ofpipeline::stats::FlowStats;
-use tandem_ofpipeline::{Change, ChangeKind, Config, Fragments, PacketIn, Port, Sink, Switch};
+use tandem_ofpipeline::{ChangeKind, Config, Fragments, PacketIn, Port, Sink, Switch};
 use tandem_openflow::model::{
-    Band, BandType, FlowMod, GroupMod, MeterCommand, MeterMod, meter_flags,
+    Band, BandType, FlowMod, GroupMod, MeterCommand, MeterMod, TABLE_ALL, meter_flags,
 };
 use tandem_openflow::{Error, Version};
 use tandem_packet::{Buffer, Frame, Offload};
@@ -66,15 +66,37 @@ fn through(switch: &mut Switch, port: u16, frame: &[u8], now: u64) -> Answer {
     answer
 }
 
-fn gone(c: &Change) -> bool {
-    matches!(c.kind, ChangeKind::Gone { .. })
-}
-
 /// A flow that is gone, whose last counts are on their way.
 struct Leaving {
     tally: Tally,
     soft: (u64, u64),
     whole: (u64, u64),
+}
+
+/// What became of frames that the chip was shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    pub trapped: u64,
+    pub sent: u64,
+    pub dropped: u64,
+    /// Sent while sources were asked for.
+    pub asked: u64,
+    /// Sent while there were flows of several tables.
+    pub chained: u64,
+}
+
+impl Seen {
+    pub fn answered(&self) -> u64 {
+        self.sent + self.dropped
+    }
+
+    pub fn add(&mut self, other: &Seen) {
+        self.trapped += other.trapped;
+        self.sent += other.sent;
+        self.dropped += other.dropped;
+        self.asked += other.asked;
+        self.chained += other.chained;
+    }
 }
 
 pub struct World {
@@ -95,12 +117,15 @@ pub struct World {
     leaving: Vec<Leaving>,
     pub next: Fate,
     log: Vec<String>,
-    pub trapped: u64,
-    pub answered: u64,
+    pub seen: Seen,
 }
 
 impl World {
     pub fn new(profile: &str, lookup: Lookup, version: Version) -> World {
+        World::within(profile, lookup, version, Limits::default())
+    }
+
+    pub fn within(profile: &str, lookup: Lookup, version: Version, chains: Limits) -> World {
         let device = Shared::new(profile);
         let ports = (1..=PORTS as u8).map(|p| PortOf {
             number: FIRST + u32::from(p) - 1,
@@ -113,11 +138,12 @@ impl World {
             version,
             ports: ports.collect(),
             local: false,
+            chains,
         })
         .unwrap();
         let mut soft = Switch::new(Config {
             version,
-            tables: if version == Version::V10 { 1 } else { 2 },
+            tables: if version == Version::V10 { 1 } else { 3 },
             cache: 0,
             local: false,
             ..Config::default()
@@ -162,8 +188,7 @@ impl World {
             leaving: Vec::new(),
             next: Fate::Done,
             log: Vec::new(),
-            trapped: 0,
-            answered: 0,
+            seen: Seen::default(),
         };
         w.attach();
         w
@@ -261,12 +286,12 @@ impl World {
 
     fn judge(&mut self, port: u16, frame: &[u8], passed: &Passed) {
         if !passed.cpu.is_empty() {
-            self.trapped += 1;
+            self.seen.trapped += 1;
             assert_eq!(passed.cpu, [frame.to_vec()], "trapped as it came, once");
             assert!(passed.out.is_empty(), "trapped and sent");
             return;
         }
-        self.answered += 1;
+        self.saw(passed);
         let is = Answer {
             out: passed.out.clone(),
             elsewhere: 0,
@@ -289,17 +314,29 @@ impl World {
         );
     }
 
-    fn flows(&self) -> Vec<String> {
-        let all = self.whole.flows_of(0);
+    fn saw(&mut self, passed: &Passed) {
+        if passed.out.is_empty() {
+            self.seen.dropped += 1;
+            return;
+        }
+        self.seen.sent += 1;
+        self.seen.asked += u64::from(self.chip.asks);
+        let all = self.whole.flows_of(TABLE_ALL).len();
+        self.seen.chained += u64::from(all > self.whole.flows_of(0).len());
+    }
+
+    pub fn flows(&self) -> Vec<String> {
+        let all = self.whole.flows_of(TABLE_ALL);
         all.iter()
             .filter_map(|n| {
                 let f = self.whole.flow(*n)?;
                 Some(format!(
-                    "{n}: {} {:?} {:?} {}",
+                    "{n}: table {} {} {:?} {:?} {}",
+                    f.table,
                     f.priority,
                     f.matching.fields,
                     f.instructions,
-                    self.chip.why(*n).map(|w| w.to_string()).unwrap_or_default()
+                    self.chip.why(*n).unwrap_or_default()
                 ))
             })
             .collect()
@@ -326,7 +363,7 @@ impl World {
     }
 
     fn counts(switch: &Switch) -> BTreeMap<u32, (u64, u64)> {
-        let all = switch.flows_of(0);
+        let all = switch.flows_of(TABLE_ALL);
         all.iter()
             .filter_map(|n| {
                 let s: FlowStats<'_> = switch.flow_count(*n)?;
@@ -343,39 +380,19 @@ impl World {
         self.log.push(format!("{what} {done:?}"));
         self.states.push(self.whole.clone());
         let changes = self.soft.take_changes();
-        for run in changes.chunk_by(|a, b| gone(a) && gone(b)) {
-            let [one] = run else {
-                self.left_all(run, &soft, &whole);
-                continue;
-            };
-            match (one.kind, self.soft.flow(one.flow)) {
-                (ChangeKind::Gone { .. }, _) => self.left_all(run, &soft, &whole),
-                (ChangeKind::Put, Some(f)) => self.chip.put(one.flow, f),
-                (ChangeKind::Reset, Some(f)) => {
-                    self.chip.put(one.flow, f);
-                    self.chip.reset(one.flow);
-                }
-                (_, None) => {}
-            }
-        }
-        self.settled();
-    }
-
-    fn left_all(
-        &mut self,
-        run: &[Change],
-        soft: &BTreeMap<u32, (u64, u64)>,
-        whole: &BTreeMap<u32, (u64, u64)>,
-    ) {
-        let ids: Vec<u32> = run.iter().map(|c| c.flow).collect();
-        for (n, left) in ids.iter().zip(self.chip.leave(&ids)) {
-            let of = |m: &BTreeMap<u32, (u64, u64)>| m.get(n).copied().unwrap_or_default();
-            let (soft, whole) = (of(soft), of(whole));
+        let left = self.chip.follow(&self.soft, &changes);
+        let gone = changes
+            .iter()
+            .filter(|c| matches!(c.kind, ChangeKind::Gone { .. }));
+        for (c, left) in gone.zip(left) {
+            let of = |m: &BTreeMap<u32, (u64, u64)>| m.get(&c.flow).copied().unwrap_or_default();
+            let (soft, whole) = (of(&soft), of(&whole));
             match left {
                 Ok(tally) => self.leaving.push(Leaving { tally, soft, whole }),
                 Err(c) => World::left(c, soft, whole),
             }
         }
+        self.settled();
     }
 
     fn left(c: Counted, soft: (u64, u64), whole: (u64, u64)) {
@@ -437,13 +454,7 @@ impl World {
                 flood: true,
             }
         };
-        if self.chip.set_ports(may, self.no_fragments) {
-            for n in self.soft.flows_of(0) {
-                if let Some(f) = self.soft.flow(n) {
-                    self.chip.put(n, f);
-                }
-            }
-        }
+        self.chip.set_ports(may, self.no_fragments);
         self.settled();
     }
 
@@ -490,7 +501,7 @@ impl World {
         for (n, at) in self.chip.take_used() {
             self.soft.used(n, at);
         }
-        for n in self.whole.flows_of(0) {
+        for n in self.whole.flows_of(TABLE_ALL) {
             let (Some(s), Some(w)) = (self.soft.flow_count(n), self.whole.flow_count(n)) else {
                 panic!("flow {n}");
             };

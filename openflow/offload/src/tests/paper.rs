@@ -358,7 +358,7 @@ fn who_must_be_seen_or_counted_is_in_the_acl() {
     );
     assert_eq!(w.offload.flows[&1].state.stand, Stand::Acl { wide: false });
     assert!(w.offload.counts(1).unwrap().packets);
-    assert_eq!(w.offload.counters(1).len(), 1);
+    assert_eq!(w.offload.rows(1).len(), 1);
     w.modify(1, plain.wanted, false, true);
     assert_eq!(w.offload.flows[&1].state.stand, Stand::Acl { wide: false });
     w.modify(1, plain.wanted, false, false);
