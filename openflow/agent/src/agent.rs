@@ -9,6 +9,7 @@ use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
 use tandem_packet::{Buffer, Frame, Offload, checksum};
 
+use crate::below::Wait;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Pace};
 use crate::datapath::Datapath;
@@ -118,6 +119,13 @@ impl Agent {
         self.refresh();
     }
 
+    /// Nobody hears its answers any more: what it has sent is done all the same, and waits only for what the chip needs.
+    pub fn deaf(&mut self, id: ConnId) {
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.deaf = true;
+        }
+    }
+
     /// Where its next bytes go; empty while earlier ones wait.
     pub fn room(&mut self, id: ConnId) -> &mut [u8] {
         match self.conns.get_mut(&id).and_then(|c| c.framer.as_mut()) {
@@ -200,7 +208,7 @@ impl Agent {
             return false;
         };
         let wait = conn.version.and_then(|v| self.dp.wait(v, message));
-        let Some(wait) = wait else {
+        let Some(wait) = wait.filter(|w| !conn.deaf || *w == Wait::Room) else {
             return false;
         };
         conn.held = Some((wait, message.to_vec()));
@@ -214,8 +222,12 @@ impl Agent {
         };
         match &conn.held {
             None => return true,
-            Some((wait, _)) if !self.dp.is_over(*wait) => return false,
-            Some(_) => {}
+            Some((wait, _)) => {
+                let asked = !conn.deaf || *wait == Wait::Room;
+                if asked && !self.dp.is_over(*wait) {
+                    return false;
+                }
+            }
         }
         if let Some((_, message)) = conn.held.take() {
             self.message(id, &message, now_ns, wires);

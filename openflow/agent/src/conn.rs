@@ -80,6 +80,8 @@ pub struct Conn {
     pub(crate) parts: Option<Parts>,
     /// A message that waits for the chip.
     pub(crate) held: Option<(Wait, Vec<u8>)>,
+    /// Nobody hears its answers any more.
+    pub(crate) deaf: bool,
     /// Goes on before its next message is looked at.
     pub(crate) listing: Option<Listing>,
     pub(crate) limit: Option<Bucket>,
@@ -109,6 +111,7 @@ impl Conn {
             wants: Async::default(),
             parts: None,
             held: None,
+            deaf: false,
             listing: None,
             limit: (packet_ins > 0).then(|| Bucket::new(packet_ins, (packet_ins / 10).max(64))),
             counts: Counts::default(),

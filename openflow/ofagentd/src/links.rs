@@ -382,6 +382,9 @@ impl Links {
             if link.unread && agent.conn(conn).is_some_and(Conn::takes) {
                 read(link, conn, agent, now_ns);
             }
+            if link.over.is_some() {
+                agent.deaf(conn);
+            }
             if link.more || agent.conn(conn).is_some_and(Conn::is_held) {
                 link.more = agent.work(conn, MESSAGES, now_ns, slots);
             }
@@ -398,6 +401,7 @@ impl Links {
                 Err(e) => {
                     // what it said before is done, though it does not hear the answers
                     link.over.get_or_insert_with(|| e.to_string());
+                    agent.deaf(conn);
                     while let left @ 1.. = agent.output(conn).len() {
                         agent.sent(conn, left, now_ns);
                     }
@@ -410,7 +414,8 @@ impl Links {
                 ended.push((*id, why.to_owned()));
                 continue;
             }
-            if let Some(why) = link.over.as_ref().filter(|_| !link.more) {
+            // A message that waits for room in the chip, or for the next turn, is done before the end
+            if let Some(why) = link.over.as_ref().filter(|_| !link.more && !c.is_held()) {
                 ended.push((*id, why.clone()));
                 continue;
             }
@@ -571,6 +576,55 @@ mod tests {
         let mut told = [0; 200];
         assert_eq!(peers[0].read(&mut told).unwrap(), 80);
         assert_eq!(told[1], 12, "OFPT_PORT_STATUS");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn who_hangs_up_behind_a_barrier_is_done_with_what_it_sent() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-behind-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let here = dir.join("here");
+        let poller = Poller::new().unwrap();
+        let files = Files::default();
+        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
+        // never attached: a barrier waits
+        let setup = tandem_ofchip::Setup {
+            profile: "tiny".into(),
+            lookup: tandem_ofchip::Lookup::Address,
+            version: tandem_openflow::Version::V13,
+            ports: Vec::new(),
+            local: false,
+            chains: tandem_ofchip::Limits::default(),
+        };
+        agent.set_chip(tandem_ofchip::Chip::new(setup).unwrap());
+        let mut slots = Slots::default();
+        let mut peer = UnixStream::connect(&here).unwrap();
+        links.accept(0, &mut agent, &poller, 1);
+        let mut words = vec![4, 0, 0, 8, 0, 0, 0, 1, 4, 20, 0, 8, 0, 0, 0, 2];
+        // OFPT_PORT_MOD: OFPPC_PORT_DOWN of port 1
+        words.extend([4, 16, 0, 40, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0]);
+        words.extend([
+            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]);
+        peer.write_all(&words).unwrap();
+        let ready = Ready {
+            token: Token::Bell,
+            read: true,
+            write: false,
+            error: false,
+        };
+        let config = |agent: &Agent| agent.datapath().ports().next().unwrap().port.config;
+        links.ready(1, ready, &mut agent, &poller, 2);
+        links.turn(&mut agent, &mut slots, &poller, 2);
+        assert_eq!((config(&agent), links.links.len()), (0, 1));
+        drop(peer);
+        for now in 3..6 {
+            links.ready(1, ready, &mut agent, &poller, now);
+            links.turn(&mut agent, &mut slots, &poller, now);
+        }
+        assert_eq!((config(&agent), links.links.len()), (1, 0));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
