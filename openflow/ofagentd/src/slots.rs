@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports' sending halves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tandem_ofagent::Wires;
 use tandem_packet::Frame;
 use tandem_ports::TxPort;
 use tandem_sal::SalIo;
+
+/// Frames to the chip that are shown to it at once: its ring has room for several times as many.
+const SHOWN: usize = 64;
+
+/// Frames that wait for room in the chip's ring, at most.
+const KEPT: usize = 4096;
+
+/// What became of a frame to the chip.
+enum Sent {
+    Yes,
+    /// Its ring has no room.
+    Full,
+    /// It is too long, or the ring is broken.
+    No,
+}
+
+fn post(io: &mut SalIo, port: u16, frame: &[u8]) -> Sent {
+    let long = io.counters().tx_long;
+    match io.transmit(port, 0, frame) {
+        Ok(true) => Sent::Yes,
+        Ok(false) if io.counters().tx_long == long => Sent::Full,
+        Ok(false) => Sent::No,
+        Err(e) => {
+            // Whoever looks after the rings finds the same
+            tracing::debug!("a frame to the chip: {e}");
+            Sent::No
+        }
+    }
+}
 
 /// All of them, by number, and which have frames that wait.
 #[derive(Default)]
@@ -17,6 +46,12 @@ pub struct Slots {
     pub chip: BTreeMap<u32, u16>,
     /// Where frames to these go, while it is attached.
     pub io: Option<SalIo>,
+    /// Frames to the chip since they were last shown to it.
+    posted: usize,
+    /// For these its ring had no room: number and port of each.
+    kept: VecDeque<(u32, u16, Vec<u8>)>,
+    /// By number: frames that were too many or too long for the chip's ring, or that found no chip attached.
+    lost: BTreeMap<u32, u64>,
     /// Of this turn.
     pub now_ns: u64,
 }
@@ -32,11 +67,51 @@ impl Slots {
         self.ports.remove(&number);
     }
 
-    /// Frames that its cable did not take.
+    /// Frames that its cable, or the way to the chip, did not take.
     pub fn dropped(&self, number: u32) -> u64 {
-        self.ports
-            .get(&number)
-            .map_or(0, |(tx, _)| tx.stats().dropped)
+        let cable = self.ports.get(&number);
+        let lost = self.lost.get(&number).copied().unwrap_or(0);
+        lost + cable.map_or(0, |(tx, _)| tx.stats().dropped)
+    }
+
+    /// A frame for a port of the chip: shown to it, kept until its ring has room, or dropped.
+    fn transmit(&mut self, number: u32, port: u16, frame: &[u8]) {
+        let sent = match &mut self.io {
+            None => Sent::No,
+            Some(_) if !self.kept.is_empty() => Sent::Full,
+            Some(io) => post(io, port, frame),
+        };
+        self.posted += 1;
+        // What is not shown is not taken, and a turn may have more frames than the ring has room for
+        if let Some(io) = &mut self.io
+            && self.posted >= SHOWN
+        {
+            self.posted = 0;
+            io.flush();
+        }
+        match sent {
+            Sent::Yes => {}
+            Sent::Full if self.kept.len() < KEPT => {
+                self.kept.push_back((number, port, frame.to_vec()));
+            }
+            Sent::Full | Sent::No => *self.lost.entry(number).or_default() += 1,
+        }
+    }
+
+    /// What the chip's ring had no room for, as far as it has some.
+    fn post_kept(&mut self) {
+        while let Some((number, port, frame)) = self.kept.front() {
+            let sent = match &mut self.io {
+                None => Sent::No,
+                Some(io) => post(io, *port, frame),
+            };
+            match sent {
+                Sent::Yes => {}
+                Sent::Full => return,
+                Sent::No => *self.lost.entry(*number).or_default() += 1,
+            }
+            self.kept.pop_front();
+        }
     }
 
     /// Lets go of everything. True: a cable takes nothing more for now, and what is left waits for the next call.
@@ -51,10 +126,12 @@ impl Slots {
             }
         }
         self.queued = left;
+        self.post_kept();
         if let Some(io) = &mut self.io {
             io.flush();
+            self.posted = 0;
         }
-        !self.queued.is_empty()
+        !self.queued.is_empty() || !self.kept.is_empty()
     }
 }
 
@@ -69,11 +146,27 @@ impl Wires for Slots {
             }
             return;
         }
-        if let (Some(port), Some(io)) = (self.chip.get(&port), &mut self.io)
-            && let Err(e) = io.transmit(*port, 0, frame.bytes())
-        {
-            // Whoever looks after the rings finds the same
-            tracing::debug!("a frame to the chip: {e}");
+        if let Some(of_chip) = self.chip.get(&port).copied() {
+            self.transmit(port, of_chip, frame.bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_packet::{Buffer, Offload};
+
+    #[test]
+    fn frames_that_find_no_chip_are_counted() {
+        let mut slots = Slots::default();
+        slots.chip.insert(3, 2);
+        let mut buffer = Buffer::new();
+        assert!(buffer.set(&[0; 60]));
+        for port in [3, 3, 4] {
+            slots.send(port, None, &buffer.frame(Offload::NONE));
+        }
+        // port 4 is none
+        assert_eq!([3, 4].map(|n| slots.dropped(n)), [2, 0]);
     }
 }

@@ -246,6 +246,13 @@ impl Plant {
             let lost = self.lost(n);
             self.agent.set_lost(n, lost);
         }
+        for n in self.slots.chip.keys() {
+            let lost = Lost {
+                tx_dropped: self.slots.dropped(*n),
+                ..Lost::default()
+            };
+            self.agent.set_lost(*n, lost);
+        }
     }
 
     /// Goes on until it is told to stop.
