@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use tandem_abi::raw;
+use tandem_linux::clock;
 use tandem_ofagent::Agent;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
 use tandem_openflow::Version;
@@ -26,8 +27,8 @@ use crate::slots::Slots;
 
 /// asicd answers within this time, or is asked again later.
 const ANSWER: Duration = Duration::from_secs(1);
-/// Between two attempts.
-const RETRY_NS: u64 = 250_000_000;
+/// From the end of an attempt to the next one: the first time, and at most.
+const RETRY_NS: [u64; 2] = [250_000_000, 8_000_000_000];
 /// Frames of the CPU, and events, in one turn.
 const FRAMES: usize = 256;
 
@@ -37,6 +38,9 @@ pub struct Asic {
     name: String,
     sal: Option<Sal>,
     retry_ns: u64,
+    /// How long the next pause is. Each is twice the last, until the chip answers by itself: attempts are waited for by
+    /// the thread that serves controllers, and each that gets on takes all links down and up.
+    pause_ns: u64,
     error: String,
     frame: Vec<u8>,
     buffer: Buffer,
@@ -112,6 +116,7 @@ impl Asic {
             name,
             sal: Some(sal),
             retry_ns: 0,
+            pause_ns: RETRY_NS[0],
             error: String::new(),
             frame: Vec::new(),
             buffer: Buffer::new(),
@@ -134,7 +139,11 @@ impl Asic {
             }
             self.sal = None;
         }
-        let lost = agent.chip_mut().is_some_and(|c| c.lost().is_some());
+        let chip = agent.chip_mut();
+        let (lost, open) = chip.map_or((false, false), |c| (c.lost().is_some(), c.is_open()));
+        if open {
+            self.pause_ns = RETRY_NS[0];
+        }
         if !lost {
             return u64::MAX;
         }
@@ -142,8 +151,9 @@ impl Asic {
         if now_ns < self.retry_ns {
             return self.retry_ns;
         }
-        self.retry_ns = now_ns + RETRY_NS;
-        match self.attach(agent, slots, poller, now_ns) {
+        let done = self.attach(agent, slots, poller, now_ns);
+        self.wait(clock::now_ns());
+        match done {
             Ok(()) => {
                 self.error.clear();
                 tracing::info!("attached to asicd: all flows are written to the chip");
@@ -188,7 +198,14 @@ impl Asic {
         Ok(())
     }
 
-    /// What belonged to the attach is not looked after any more; links are not known.
+    /// The next attempt is not before a pause from now.
+    fn wait(&mut self, now_ns: u64) {
+        self.retry_ns = now_ns + self.pause_ns;
+        self.pause_ns = (2 * self.pause_ns).min(RETRY_NS[1]);
+    }
+
+    /// What belonged to the attach is not looked after any more; links are not known. The session ends: with it the
+    /// doorbells of both halves are closed, and so leave the poller.
     fn part(&mut self, agent: &mut Agent, slots: &mut Slots, poller: &Poller, now_ns: u64) {
         let Some(io) = slots.io.take() else {
             return;
@@ -196,8 +213,10 @@ impl Asic {
         for fd in io.fds() {
             poller.remove(fd);
         }
-        if let Some(sal) = &self.sal {
+        if let Some(sal) = self.sal.take() {
             poller.remove(sal.socket());
+            // asicd has to see its end before it takes another
+            self.retry_ns = self.retry_ns.max(now_ns + RETRY_NS[0]);
         }
         let numbers: Vec<u32> = slots.chip.keys().copied().collect();
         for n in numbers {
@@ -293,5 +312,29 @@ impl Asic {
         if let Some(sal) = &mut self.sal {
             let _ = sal.detach();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_attempts_grow_from_their_end() {
+        let mut asic = Asic {
+            socket: PathBuf::new(),
+            name: String::new(),
+            sal: None,
+            retry_ns: 0,
+            pause_ns: RETRY_NS[0],
+            error: String::new(),
+            frame: Vec::new(),
+            buffer: Buffer::new(),
+        };
+        let pauses = [0, 1, 2, 3, 4, 5, 6].map(|now_ns| {
+            asic.wait(now_ns);
+            (asic.retry_ns - now_ns) / 1_000_000
+        });
+        assert_eq!(pauses, [250, 500, 1_000, 2_000, 4_000, 8_000, 8_000]);
     }
 }
