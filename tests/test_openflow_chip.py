@@ -191,6 +191,8 @@ def test_tables_of_another_version(sw):
     net.wait_until("it to be missed", lambda: sw.status()["controllers"] == 0)
     old = sw.peer(version=1)
     assert old.ask(18, answer=19) == b""
+    # by the first attempt
+    assert "not attached" not in sw.log() and sw.log().count("attached to asicd") == 2
     assert sw.show("flows") == [] and sw.pings(1, 2, 1) == 0
     for a, b in ((1, 2), (2, 1)):
         wildcards = 0x3fffff & ~1  # all but the port
@@ -228,6 +230,64 @@ def test_a_chip_that_knows_no_flows_is_refused(sw):
         assert not (sw.chip_pid() and net.pid_alive(sw.chip_pid(), "asicd"))
     sw.up(*LISTENING, *CHIP)
     sw.settled()
+
+
+def test_what_cannot_be_is_said_before_anything_starts(sw):
+    tiny = ("--profile", "tiny", "--mac-lookup", "vlan")
+    for words, why in ((tiny, "4094"), ((*CHIP, "--port", "swp1=p1:7"), "the chip's own")):
+        code, _, err = sw.call("up", *LISTENING, *words)
+        assert code == 1 and why in err and err.count("\n") == 1, err
+        assert not sw.chip_pid()
+    sw.up(*LISTENING, *CHIP)
+    code, _, err = sw.call("show", "ports", "--hardware")
+    assert code == 1 and "are of flows" in err, err
+
+
+def test_its_chip_is_ofagentds_alone(sw):
+    sw.up(*LISTENING, *CHIP)
+    chip = sw.chip_pid()
+    assert "is ofagentd's" in sw.tandem("down")
+    assert net.pid_alive(chip, "asicd")
+    # what asicd has nothing to do with may be another thing
+    sw.kill()
+    assert "asicd runs already" in sw.up(*LISTENING, *CHIP, "--fail", "standalone")
+    # another one by the same name, started otherwise, is another switch's
+    started = os.path.join(sw.folder, "ofagentd.asicd")
+    with open(started, encoding="utf-8") as f:
+        text = f.read()
+    with open(started, "w", encoding="utf-8") as f:
+        f.write(text.replace(str(chip), str(chip + 1)))
+    sw.tandem("openflow", "down")
+    assert net.pid_alive(chip, "asicd")
+    code, _, err = sw.call("up", *LISTENING, *CHIP)
+    assert code == 1 and "is not ofagentd's" in err, err
+    with open(started, "w", encoding="utf-8") as f:
+        f.write(text)
+    assert "asicd stopped" in sw.tandem("openflow", "down")
+    assert not os.path.exists(started)
+
+
+def test_what_is_sent_arrives_or_is_counted(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    # four of each message: more in one turn than the chip's ring has room for
+    messages, count = 500, 2000
+
+    def arrived():
+        return int(sw.hosts[1].exec("cat", "/sys/class/net/eth0/statistics/rx_packets"))
+
+    def dropped():
+        return {p["name"]: p["tx_dropped"] for p in sw.show("ports")}["swp2"]
+
+    before = arrived(), dropped()
+    action = 4 * out(2)
+    frame = bytes.fromhex("ffffffffffff 020000000001 88b5") + bytes(46)
+    body = struct.pack("!IIH6x", 0xffffffff, 0xfffffffd, len(action)) + action + frame
+    peer.s.sendall(b"".join(struct.pack("!BBHI", 4, 13, 8 + len(body), n) + body for n in range(messages)))
+    peer.barrier()
+    net.wait_until("each to be somewhere", lambda: arrived() - before[0] + dropped() - before[1] >= count)
+    assert dropped() == before[1]
 
 
 def test_links_at_once(sw):

@@ -3,6 +3,7 @@
 use crate::Answer;
 use crate::args::{Daemon as DaemonArg, Up};
 use crate::config::{Config, alone, replace, save};
+use crate::openflow::own_asicd;
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;
@@ -202,6 +203,12 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
         // somebody else may have started it meanwhile, with other settings
         config = Config::resolve(instance, up)?;
     }
+    if let Some((pid, _)) = own_asicd(instance)? {
+        bail!(
+            "asicd of instance {name} is ofagentd's (pid {pid}): tandem --name {name} openflow down first",
+            name = instance.name()
+        );
+    }
     let asicd_runs = instance.running(Daemon::Asicd)?.is_some();
     let switchd_runs = instance.running(Daemon::Switchd)?.is_some();
     if asicd_runs || switchd_runs {
@@ -369,6 +376,13 @@ pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
             actions.push(format!("{daemon} does not run"));
             continue;
         };
+        if daemon == Daemon::Asicd && own_asicd(instance)?.is_some() {
+            actions.push(format!(
+                "asicd (pid {pid}) is ofagentd's and runs on: tandem --name {} openflow down",
+                instance.name()
+            ));
+            continue;
+        }
         actions.push(end_daemon(instance, daemon, pid)?);
     }
     report(instance, &actions, out)

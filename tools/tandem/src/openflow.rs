@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tandem_mgmt::{Client, Daemon, Instance};
@@ -79,7 +79,8 @@ pub enum Port {
 /// `tandem openflow up`
 #[derive(Args, Debug)]
 pub struct Up {
-    /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7; swp1=eth3@NAMESPACE, swp2=tap:NAME
+    /// A port: swp1=eth3 is number 1 for controllers, swp1=eth3:7 is number 7 (not with --profile: there it is the
+    /// port's own); swp1=eth3@NAMESPACE, swp2=tap:NAME
     #[arg(long = "port", value_name = "SWPN=CABLE")]
     ports: Vec<String>,
     /// Flows stand in the (software) switch ASIC of this profile, as far as they can: asicd is started with it, and the
@@ -305,27 +306,84 @@ fn command_lines(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
     (Some(asicd), agent)
 }
 
+/// With a chip: what can't be, said before anything starts.
+fn check(words: &[String]) -> Result<()> {
+    let value = |option: &str| {
+        let mut pairs = words.chunks(2);
+        let pair = pairs.find(|p| p.first().is_some_and(|o| o == option))?;
+        pair.get(1).map(String::as_str)
+    };
+    let Some(profile) = value(PROFILE) else {
+        return Ok(());
+    };
+    if profile == "tiny" && value("--mac-lookup") == Some("vlan") {
+        bail!(
+            "--mac-lookup vlan: a chip tiny has 4 forwarding domains, one for each VLAN takes 4094"
+        );
+    }
+    for pair in words.chunks(2) {
+        let [option, port] = pair else { continue };
+        if option == "--port"
+            && let Some((cable, number)) = port.rsplit_once(':')
+            && number.bytes().all(|b| b.is_ascii_digit())
+            // swp1=dgram:HOST:PORT,HOST:PORT ends like that, and swp1=tap:7 is a TAP
+            && !cable.contains("=dgram:")
+            && !["=tap", "=af_xdp"].iter().any(|kind| cable.ends_with(kind))
+        {
+            bail!(
+                "--port {port}: with --profile a port's number is the chip's own: --port {cable}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The asicd that `openflow up` started: its number and what it was started with, one word a line.
+fn chip_file(instance: &Instance) -> PathBuf {
+    instance.dir().join("ofagentd.asicd")
+}
+
+/// The asicd that runs, if it is ofagentd's, and what it was started with.
+pub fn own_asicd(instance: &Instance) -> Result<Option<(u32, Vec<String>)>> {
+    let Ok(text) = fs::read_to_string(chip_file(instance)) else {
+        return Ok(None);
+    };
+    let mut lines = text.lines();
+    let started = lines.next().and_then(|l| l.parse().ok());
+    let words = lines.map(ToOwned::to_owned).collect();
+    let runs = instance.running(Daemon::Asicd)?;
+    Ok(runs.filter(|_| runs == started).map(|pid| (pid, words)))
+}
+
+fn end_asicd(instance: &Instance, pid: u32) -> Result<String> {
+    let said = end_daemon(instance, Daemon::Asicd, pid)?;
+    fs::remove_file(chip_file(instance))?;
+    Ok(said)
+}
+
 /// asicd as it is to be, before ofagentd.
 ///
 /// What is said of it, and its number if it did not run before.
-fn up_asicd(
-    instance: &Instance,
-    words: &[String],
-    same: bool,
-    end: Instant,
-) -> Result<(String, Option<u32>)> {
+fn up_asicd(instance: &Instance, words: &[String], end: Instant) -> Result<(String, Option<u32>)> {
+    let name = instance.name();
     if let Some(pid) = serving(instance, Daemon::Asicd, end)? {
-        if !same {
-            bail!(
-                "asicd of instance {name} runs with other options: tandem --name {name} openflow down first",
-                name = instance.name()
-            );
+        match own_asicd(instance)? {
+            None => bail!(
+                "asicd of instance {name} runs (pid {pid}), and is not ofagentd's: tandem --name {name} down first"
+            ),
+            Some((_, with)) if with != words => bail!(
+                "asicd of instance {name} runs with other options: tandem --name {name} openflow down first"
+            ),
+            Some(_) => return Ok((format!("asicd runs already (pid {pid})"), None)),
         }
-        return Ok((format!("asicd runs already (pid {pid})"), None));
     }
     let mut all = vec!["--name".to_owned(), instance.name().to_owned()];
     all.extend(words.iter().cloned());
     let (mut child, from) = start(instance, &all, Daemon::Asicd)?;
+    // who asks for it to end has to know that it is ours
+    let lines = [child.id().to_string()].into_iter().chain(words.to_vec());
+    let text: String = lines.map(|l| l + "\n").collect();
+    replace(&chip_file(instance), text.as_bytes())?;
     let status = wait_ready(instance, Daemon::Asicd, &mut child, from, end)?;
     let ports = cell(&status["ports"]);
     let said = format!("asicd started (pid {}): {ports} ports", child.id());
@@ -338,6 +396,14 @@ fn last(instance: &Instance) -> Option<Vec<String>> {
     Some(text.lines().map(ToOwned::to_owned).collect())
 }
 
+/// ofagentd did not start: no chip without its agent, so the one that the same call has started goes, too.
+fn without(instance: &Instance, chip: Option<u32>, why: Error) -> Error {
+    match chip.map(|pid| end_asicd(instance, pid)) {
+        Some(Err(e)) => why.context(format!("asicd runs on: {e:#}")),
+        _ => why,
+    }
+}
+
 fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     let end = Instant::now() + seconds(up.timeout)?;
     instance.create_dir()?;
@@ -347,6 +413,7 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     if wanted.is_empty() {
         wanted = known.clone().unwrap_or_default();
     }
+    check(&wanted)?;
     let same = known.as_ref() == Some(&wanted);
     let serves = serving(instance, Daemon::Ofagentd, end)?;
     if serves.is_some() && !same {
@@ -361,11 +428,9 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     let mut done = Vec::new();
     let mut chip = None;
     if let Some(asicd) = asicd {
-        let (said, started) = up_asicd(instance, &asicd, same, end)?;
+        let (said, started) = up_asicd(instance, &asicd, end)?;
         done.push(said);
         chip = started;
-        // who asks for it to end has to know that it is ours
-        replace(&kept, text.as_bytes())?;
     }
     if let Some(pid) = serves {
         done.push(format!("ofagentd runs already (pid {pid})"));
@@ -373,26 +438,14 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     }
     let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
     words.extend(own);
-    let (mut child, from) = start(instance, &words, Daemon::Ofagentd)?;
-    let status = match wait_ready(instance, Daemon::Ofagentd, &mut child, from, end) {
-        Ok(status) => status,
-        Err(e) => {
-            // no chip without its agent: the one that this call has started goes, too
-            if matches!(child.try_wait(), Ok(Some(_)))
-                && let Some(pid) = chip
-            {
-                end_daemon(instance, Daemon::Asicd, pid)?;
-                match &known {
-                    Some(words) => {
-                        let text: String = words.iter().map(|w| format!("{w}\n")).collect();
-                        replace(&kept, text.as_bytes())?;
-                    }
-                    None => fs::remove_file(&kept)?,
-                }
-            }
-            return Err(e);
-        }
+    let (mut child, from) = match start(instance, &words, Daemon::Ofagentd) {
+        Ok(started) => started,
+        Err(e) => return Err(without(instance, chip, e)),
     };
+    let ready = wait_ready(instance, Daemon::Ofagentd, &mut child, from, end);
+    // one that is late runs on
+    let chip = chip.filter(|_| matches!(child.try_wait(), Ok(Some(_))));
+    let status = ready.map_err(|e| without(instance, chip, e))?;
     replace(&kept, text.as_bytes())?;
     let said = format!(
         "ofagentd started (pid {}): datapath {}, {} ports",
@@ -410,9 +463,8 @@ fn down(instance: &Instance, out: Out) -> Result<Answer> {
         None => "ofagentd does not run".to_owned(),
     }];
     // its chip goes with it; another one's stays
-    let own = last(instance).is_some_and(|words| words.iter().any(|w| w == PROFILE));
-    if own && let Some(pid) = instance.running(Daemon::Asicd)? {
-        said.push(end_daemon(instance, Daemon::Asicd, pid)?);
+    if let Some((pid, _)) = own_asicd(instance)? {
+        said.push(end_asicd(instance, pid)?);
     }
     report(instance, &said, out)
 }
@@ -432,6 +484,9 @@ fn show(
     flows: Flows,
     out: Out,
 ) -> Result<Answer> {
+    if (flows.place.is_some() || flows.why) && what != What::Flows {
+        bail!("--hardware, --software and --why are of flows: tandem openflow show flows");
+    }
     let (path, columns) = match what {
         What::Flows => ("/v1/flows", FLOWS),
         What::Groups => ("/v1/groups", GROUPS),
@@ -527,5 +582,51 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
         }
         Openflow::Trace { port, hex } => trace(instance, port, hex, out),
         Openflow::Port { port: change } => port(instance, change, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::instance;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn an_asicd_that_others_started_is_not_ours() {
+        let (dir, i) = instance("chips");
+        // the one that runs is this process
+        let _claim = i.claim(Daemon::Asicd).unwrap();
+        assert_eq!(own_asicd(&i).unwrap(), None);
+        let of = |pid: u32| format!("{pid}\n--profile\ntiny\n");
+        fs::write(chip_file(&i), of(std::process::id() + 1)).unwrap();
+        assert_eq!(own_asicd(&i).unwrap(), None, "one that ran before");
+        fs::write(chip_file(&i), of(std::process::id())).unwrap();
+        let own = (std::process::id(), words("--profile tiny"));
+        assert_eq!(own_asicd(&i).unwrap(), Some(own));
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_with_a_chip_is_said_at_once() {
+        let refused = |text: &str| check(&words(text)).unwrap_err().to_string();
+        assert!(refused("--profile tiny --mac-lookup vlan").contains("4 forwarding domains"));
+        for port in ["swp1=eth1:7", "swp2=veth0@blue:9", "swp3=tap:t0:5"] {
+            let said = refused(&format!("--port {port} --profile tiny"));
+            assert!(said.contains("the chip's own"), "{said}");
+            check(&words(&format!("--port {port}"))).unwrap();
+        }
+        for good in [
+            "swp1=eth1",
+            "swp1=tap:7",
+            "swp1=dgram:127.0.0.1:1,127.0.0.1:2",
+        ] {
+            check(&words(&format!(
+                "--port {good} --profile nxp-t1040 --mac-lookup vlan"
+            )))
+            .unwrap();
+        }
     }
 }
