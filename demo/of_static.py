@@ -111,8 +111,10 @@ def in_front(report, table, sw, controller, probes):
     turned = [f for f in flows if f["place"] == "software" and before.get(f["number"]) == "hardware"]
     stay = [f for f in flows if f["place"] == "hardware"]
     named = all("traps, because 1 flow in front" in f["why"] for f in turned)
+    # and what no flow is for, which the chip drops otherwise
+    rules = len(turned) + 1
     report.claim("neighbours turned", len(turned) == 1 + len(STEERED) and len(stay) == 2 and named
-                 and sw.status()["chip"]["turned"] == len(turned),
+                 and sw.status()["chip"]["turned"] == rules,
                  f"the chip can't ask for both addresses of IP packets nor write one: {len(turned)} flows that overlap "
                  f"it trap in their places, and --why says so; the other {len(stay)} stations answer on",
                  turned=len(turned), stay=len(stay), named=named)
