@@ -22,6 +22,9 @@ use crate::{Chip, Setup};
 /// The number of 1.0's answer to what no flow matches, said as a flow.
 const MISS: FlowId = FlowId::MAX - 1;
 
+/// Reasons that are told of a flow's rules.
+const REASONS: usize = 3;
+
 /// The composition of no flows, and its decisions.
 pub(crate) fn compose(setup: &Setup, ports: &Ports) -> (Compose, Vec<Vec<Change>>) {
     let (mut c, changes) = Compose::new(setup.limits(), ports.masks());
@@ -295,21 +298,7 @@ impl Chip {
                 *all.entry(why.named(name).to_string()).or_default() += 1;
             }
         }
-        let rules: u32 = all.values().sum();
-        let mut said: Vec<String> = Vec::new();
-        for (why, n) in all.iter().take(3) {
-            said.push(match rules {
-                1 => why.clone(),
-                _ => format!("{n} of {rules} rules: {why}"),
-            });
-        }
-        if all.is_empty() {
-            said.push("nowhere: no packet gets there, or what gets there is the CPU's".into());
-        }
-        if all.len() > 3 {
-            said.push("and so on".into());
-        }
-        Some(said.join("; "))
+        Some(reasons(all))
     }
 
     /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
@@ -360,4 +349,24 @@ fn can(wanted: &mut Wanted) {
     {
         *wanted = Wanted::Beyond(Beyond::Rewrite);
     }
+}
+
+/// Reasons of several rules in words, with how many have each; those of most first.
+pub(crate) fn reasons(all: BTreeMap<String, u32>) -> String {
+    let rules: u32 = all.values().sum();
+    let mut all: Vec<(String, u32)> = all.into_iter().collect();
+    all.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let others: u32 = all.iter().skip(REASONS).map(|(_, n)| n).sum();
+    let mut said = match all.as_slice() {
+        [] => "nowhere: no packet gets there, or what gets there is the CPU's".to_owned(),
+        [(why, 1)] => why.clone(),
+        [(why, n), ..] => format!("{n} of {rules} rules: {why}"),
+    };
+    for (why, n) in all.iter().take(REASONS).skip(1) {
+        said += &format!("; {n}: {why}");
+    }
+    if others > 0 {
+        said += &format!("; {others}: for other reasons");
+    }
+    said
 }

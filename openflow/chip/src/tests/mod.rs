@@ -5,4 +5,5 @@ mod frames;
 mod pipelines;
 mod property;
 mod universe;
+mod words;
 mod world;
