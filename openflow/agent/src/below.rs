@@ -4,7 +4,7 @@
 //!
 //! | a message | waits until |
 //! |---|---|
-//! | barrier | every answer of the chip is that of the tables as they are, or the CPU's |
+//! | barrier | every answer of the chip is that of the tables as they were when it came or are since, or the CPU's |
 //! | counters of flows or ports | the chip's were read since it came |
 //! | any | not more than a few thousand writes wait |
 //! | flow-removed | the last counts of its rows are there |
@@ -22,7 +22,8 @@ use crate::datapath::Datapath;
 /// What a message waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    Settled,
+    /// What was written when it came, by the chip's mark: others may go on writing.
+    Settled(u64),
     /// A read of counters, by its number.
     Read(u64),
     /// Fewer writes that wait.
@@ -86,7 +87,7 @@ impl Datapath {
         let below = self.below.as_mut()?;
         let (barrier, counters) = asks(version, message);
         if barrier && !below.chip.is_settled() {
-            return Some(Wait::Settled);
+            return Some(Wait::Settled(below.chip.mark()));
         }
         if counters {
             return Some(Wait::Read(below.chip.read()));
@@ -100,7 +101,7 @@ impl Datapath {
             return true;
         };
         match wait {
-            Wait::Settled => below.chip.is_settled(),
+            Wait::Settled(mark) => below.chip.is_settled_to(mark),
             // without a chip that answers, what is known is told
             Wait::Read(n) => below.chip.read_done() >= n || below.chip.lost().is_some(),
             Wait::Room => !below.chip.is_busy(),

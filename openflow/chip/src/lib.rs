@@ -62,7 +62,7 @@ use tandem_sal::{Device, Request, SalError};
 use counts::Counts;
 use ports::{PortIs, Ports};
 use profile::Known;
-use room::Room;
+use room::{Room, release};
 use want::{Command, Row, Scope, Target, Want};
 
 /// Steps that wait, above which no further change should be brought.
@@ -308,11 +308,23 @@ impl Chip {
 
     /// Is every answer of the chip that of the tables as they are, or the CPU?
     pub fn is_settled(&self) -> bool {
+        self.is_settled_to(self.mark())
+    }
+
+    /// Behind everything that was written: the token of the step that is queued next.
+    pub fn mark(&self) -> u64 {
+        self.token + self.queue.len() as u64
+    }
+
+    /// The same of the tables as they were at a mark, whatever was written behind it.
+    pub fn is_settled_to(&self, mark: u64) -> bool {
         match self.trust {
             Trust::Whole | Trust::Opening => {
-                let waits = self.queue.iter().map(|s| &s.scope);
-                let flies = self.flights.iter().map(|f| &f.scope);
-                waits.chain(flies).all(|s| *s == Scope::Nothing)
+                let before = mark.saturating_sub(self.token) as usize;
+                let waits = self.queue.iter().take(before).map(|s| &s.scope);
+                let flies = self.flights.iter().filter(|f| f.token < mark);
+                let mut all = waits.chain(flies.map(|f| &f.scope));
+                all.all(|s| *s == Scope::Nothing)
             }
             // Every frame goes to the CPU
             Trust::Mending | Trust::Trapped { .. } => true,
@@ -544,12 +556,14 @@ impl Chip {
         let Some(mut command) = self.want.write(op, target) else {
             return;
         };
+        let mut used_up = None;
         if op == raw::TND_OP_CREATE
             && matches!(target, Target::Mac(_))
-            && let Some(lease) = self.room.draw()
+            && let Some((lease, last)) = self.room.draw()
         {
             command.flags |= raw::TND_CMD_LEASE;
             command.lease = lease;
+            used_up = last.then_some(lease);
         }
         self.queue.push_back(Step {
             what: What::Write(target),
@@ -557,6 +571,10 @@ impl Chip {
             opens,
             command,
         });
+        if let Some(lease) = used_up {
+            // what it had over is free again, its number too, and its slots if the entries are never written
+            self.aside(What::Release, release(lease, 0));
+        }
     }
 
     fn drop_object(&mut self, target: Target, scope: Scope, opens: bool) {

@@ -33,15 +33,16 @@ impl Room {
         self.leases.iter().map(|(_, n)| n).sum()
     }
 
-    /// The lease that a new entry is written on. `None`: on free slots.
-    pub fn draw(&mut self) -> Option<u32> {
+    /// The lease that a new entry is written on, and whether that is its last slot: it is to be given back behind the
+    /// entry. `None`: on free slots.
+    pub fn draw(&mut self) -> Option<(u32, bool)> {
         let (id, left) = self.leases.front_mut()?;
         *left -= 1;
-        let id = *id;
-        if *left == 0 {
+        let drawn = (*id, *left == 0);
+        if drawn.1 {
             self.leases.pop_front();
         }
-        Some(id)
+        Some(drawn)
     }
 
     /// The next lease to ask for.

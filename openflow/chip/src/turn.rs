@@ -17,6 +17,16 @@ const ROUNDS: usize = 4;
 const SECOND: u64 = 1_000_000_000;
 const BACKOFF_MAX: u64 = 64 * SECOND;
 
+/// A step that nobody's answer depends on.
+fn aside(what: What, command: Command) -> Step {
+    Step {
+        what,
+        scope: Scope::Nothing,
+        opens: false,
+        command,
+    }
+}
+
 impl Chip {
     /// Posts what may be posted, and looks at what was answered. True: something was.
     pub fn turn(&mut self, now_ns: u64) -> bool {
@@ -100,13 +110,8 @@ impl Chip {
         }
     }
 
-    fn aside(&mut self, what: What, command: Command) {
-        self.queue.push_back(Step {
-            what,
-            scope: Scope::Nothing,
-            opens: false,
-            command,
-        });
+    pub(crate) fn aside(&mut self, what: What, command: Command) {
+        self.queue.push_back(aside(what, command));
     }
 
     fn read_page(&mut self, what: What, cursor: u64) {
@@ -242,7 +247,7 @@ impl Chip {
                 self.room.lost();
                 self.aside(What::Release, release(0, token));
             }
-            What::Release => {}
+            What::Release => self.room.freed(),
         }
     }
 
@@ -274,8 +279,10 @@ impl Chip {
     /// The chip may answer otherwise than it should: all ports to the CPU, and what is not sure is written anew.
     fn distrust(&mut self, why: &str, now_ns: u64) {
         tracing::warn!("the chip is not as it should be: {why}: frames go to the CPU until it is");
-        self.void();
-        let leases = self.room.forget();
+        let mut releases = self.void();
+        for release in self.room.forget() {
+            releases.push(aside(What::Release, release));
+        }
         match self.trust {
             Trust::Whole | Trust::Opening => {
                 self.troubles.mended += 1;
@@ -292,17 +299,17 @@ impl Chip {
             Trust::Trapped { .. } | Trust::Lost { .. } => {}
         }
         // behind the ports: nothing is in a hurry but these
-        for release in leases {
-            self.aside(What::Release, release);
-        }
+        self.queue.extend(releases);
     }
 
-    /// What waits and what is under way is to be written anew.
-    fn void(&mut self) {
+    /// What waits and what is under way is to be written anew. What is left of what waits: leases that are given back,
+    /// which hold slots until then.
+    fn void(&mut self) -> Vec<Step> {
         let (stays, waits): (Vec<Step>, Vec<Step>) =
             self.queue.drain(..).partition(|s| s.what == What::Release);
+        // nobody waits for tokens that are not used
+        self.token += (stays.len() + waits.len()) as u64;
         let waits: Vec<What> = waits.iter().map(|s| s.what).collect();
-        self.queue.extend(stays);
         let mut flies = Vec::new();
         for f in self.flights.iter_mut().filter(|f| !f.void) {
             // Questions are answered all the same
@@ -324,6 +331,7 @@ impl Chip {
                 What::Write(_) | What::Port | What::Release => {}
             }
         }
+        stays
     }
 
     /// The device can't be used any more, or what it does is not known: it is to be attached anew.

@@ -183,3 +183,57 @@ fn frames_that_are_read_differently_are_the_softwares() {
         }
     }
 }
+
+fn station(n: u128) -> Vec<(Field, u128)> {
+    vec![(Field::EthDst, STATION + n)]
+}
+
+/// Leases are numbered, and a device has so many at a time: each is given back when it is used up.
+#[test]
+fn stations_that_come_and_go_use_no_leases_up() {
+    let mut w = World::new("tiny", Lookup::Address, Version::V13);
+    w.rest();
+    for n in 0..1_200 {
+        w.flow_mod(&add(1, &station(n), 2));
+        w.rest();
+        assert_eq!(w.chip.want.macs.len(), 1, "station {n}");
+        w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &station(n), 2));
+        w.rest();
+    }
+}
+
+/// What was promised to entries whose first CREATE was thrown away is promised no longer.
+#[test]
+fn slots_of_what_was_thrown_away_are_given_back() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let promised = w.chip.room.left();
+    for n in 0..promised {
+        w.flow_mod(&add(1, &station(n.into()), 2));
+    }
+    assert_eq!(w.chip.room.left(), 0);
+    w.next = Fate::Refused;
+    w.rest();
+    assert!(w.chip.is_open());
+    assert_eq!(w.chip.want.macs.len() as u32, promised);
+    assert_eq!(w.promised(), w.chip.room.left());
+}
+
+/// What was written before a time is there some commands later, however steadily more is written.
+#[test]
+fn who_writes_steadily_keeps_nobody_waiting() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    w.flow_mod(&add(1, &station(0), 2));
+    let mark = w.chip.mark();
+    let mut over = None;
+    for n in 1..200 {
+        w.flow_mod(&add(1, &station(n), 2));
+        assert!(!w.chip.is_settled());
+        w.step();
+        if w.chip.is_settled_to(mark) {
+            over.get_or_insert(n);
+        }
+    }
+    assert!(over.is_some_and(|n| n < 10), "{over:?}");
+}

@@ -13,6 +13,8 @@ use super::device::{Fate, Inner, Passed, Shared};
 use super::universe::FIRST;
 use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Tally};
 use std::collections::BTreeMap;
+use tandem_abi::object::fixed;
+use tandem_abi::raw;
 use tandem_ofpipeline::stats::FlowStats;
 use tandem_ofpipeline::{ChangeKind, Config, Fragments, PacketIn, Port, Sink, Switch};
 use tandem_openflow::model::{
@@ -20,6 +22,7 @@ use tandem_openflow::model::{
 };
 use tandem_openflow::{Error, Version};
 use tandem_packet::{Buffer, Frame, Offload};
+use tandem_sal::Request;
 
 pub const PORTS: u32 = 4;
 const MS: u64 = 1_000_000;
@@ -479,6 +482,18 @@ impl World {
         self.inner(|i| {
             let _ = i.firmware.state.set_link(port, up);
         });
+    }
+
+    /// Slots of all tables that the device has promised and that are not used.
+    pub fn promised(&mut self) -> u32 {
+        let ask = Request {
+            op: raw::TND_OP_SNAPSHOT,
+            output: true,
+            ..Request::default()
+        };
+        let device = self.chip.device.as_mut().unwrap();
+        let (_, out) = device.call("snapshot", &ask).unwrap();
+        fixed::<raw::tnd_pool>(&out).map(|p| p.committed).sum()
     }
 
     pub fn die(&mut self) {
