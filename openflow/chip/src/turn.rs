@@ -360,12 +360,20 @@ impl Chip {
                 step(*t, Want::delete(*t));
             }
         }
+        let make = raw::TND_OP_CREATE;
+        // Who named these was dirty too, and is gone; what comes needs their room
+        for t in &dirty {
+            match t {
+                Target::Set(_) if self.want.write(make, *t).is_none() => step(*t, Want::delete(*t)),
+                Target::Counter(id) if !self.counts.has(*id) => step(*t, Want::delete(*t)),
+                _ => {}
+            }
+        }
         if dirty.contains(&Target::List) {
             for c in self.list() {
                 step(Target::List, Some(c));
             }
         }
-        let make = raw::TND_OP_CREATE;
         for t in &dirty {
             match t {
                 Target::Vlan(_) | Target::Set(_) => step(*t, self.want.write(make, *t)),
@@ -382,13 +390,6 @@ impl Chip {
         for t in &dirty {
             if let Target::Row(_) | Target::Mac(_) = t {
                 step(*t, self.want.write(make, *t));
-            }
-        }
-        for t in &dirty {
-            match t {
-                Target::Set(_) if self.want.write(make, *t).is_none() => step(*t, Want::delete(*t)),
-                Target::Counter(id) if !self.counts.has(*id) => step(*t, Want::delete(*t)),
-                _ => {}
             }
         }
         for (what, command) in steps {

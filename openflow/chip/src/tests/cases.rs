@@ -219,6 +219,31 @@ fn slots_of_what_was_thrown_away_are_given_back() {
     assert_eq!(w.promised(), w.chip.room.left());
 }
 
+/// All of tiny's counters are taken, and one that is to go is still there when all is written anew.
+#[test]
+fn what_is_dead_goes_before_what_is_new_comes() {
+    for refused in 0..16 {
+        let ether = |n: u16| [(Field::EthType, 0x2000 + u128::from(n))];
+        let mut w = World::new("tiny", Lookup::Address, Version::V13);
+        w.rest();
+        for n in 0..8 {
+            w.flow_mod(&add(1, &ether(n), 2));
+        }
+        w.rest();
+        w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &ether(0), 2));
+        for _ in 0..refused {
+            w.step();
+        }
+        w.next = Fate::Refused;
+        w.flow_mod(&add(1, &ether(8), 2));
+        w.rest();
+        assert!(w.chip.is_open());
+        let t = w.chip.troubles();
+        assert!(t.refused <= 1, "command {refused}, and then {t:?}");
+        w.check_counts();
+    }
+}
+
 /// What was written before a time is there some commands later, however steadily more is written.
 #[test]
 fn who_writes_steadily_keeps_nobody_waiting() {
