@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The agent by bytes: what a controller sends, and each byte of what it gets.
 
+mod below;
 mod connections;
 mod errors;
 mod packets;
