@@ -28,11 +28,6 @@ impl Labels {
         self.rows.remove(&(place.clone(), row))
     }
 
-    /// Rows and their numbers, front first.
-    pub fn iter(&self) -> impl Iterator<Item = (&Row, u32)> {
-        self.rows.iter().map(|(r, n)| (r, *n))
-    }
-
     /// A number for a new row, after these moves of others, in their order.
     pub fn insert(&mut self, place: Full, row: u8) -> (u32, Vec<(u32, u32)>) {
         let key = (place, row);

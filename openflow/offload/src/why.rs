@@ -30,11 +30,11 @@ pub enum Why {
     /// In the MAC table, to trap: its answer is beyond the chip, or the controller.
     #[allow(missing_docs)]
     MacTrap { key: MacKey, beyond: Option<Beyond> },
-    /// In the ACL: lines, from and to.
+    /// In the ACL: so many lines.
     #[allow(missing_docs)]
     Acl {
         table: &'static str,
-        lines: (u32, u32),
+        lines: u32,
         not_mac: NotMac,
         turned: u32,
     },
@@ -42,7 +42,7 @@ pub enum Why {
     #[allow(missing_docs)]
     Trap {
         table: &'static str,
-        lines: (u32, u32),
+        lines: u32,
         beyond: Option<Beyond>,
     },
     /// In the ACL, in part or as a whole by rows that ask for less and trap; these fields it has no place for. Or by
@@ -50,7 +50,7 @@ pub enum Why {
     #[allow(missing_docs)]
     Widened {
         table: &'static str,
-        lines: (u32, u32),
+        lines: u32,
         missing: Vec<Field>,
         partly: bool,
         trapped: bool,
@@ -161,19 +161,19 @@ impl Offload {
             Stand::NoRow => Why::NoRow(self.behind(e)),
             Stand::Acl { wide } if e.wide() => Why::Widened {
                 table,
-                lines: self.lines_of(e),
+                lines: e.lines(e.state.stand),
                 missing: missing(),
                 partly: e.state.real,
                 trapped: wide,
             },
             Stand::Acl { .. } if self.row_act(e) == Act::Cpu => Why::Trap {
                 table,
-                lines: self.lines_of(e),
+                lines: e.lines(e.state.stand),
                 beyond: beyond.or((e.act != Act::Cpu).then_some(Beyond::Rewrite)),
             },
             Stand::Acl { .. } => Why::Acl {
                 table,
-                lines: self.lines_of(e),
+                lines: e.lines(e.state.stand),
                 not_mac: self.not_mac(e),
                 turned: e.holes,
             },
@@ -208,22 +208,6 @@ impl Offload {
         } else {
             NotMac::PortSets
         }
-    }
-
-    /// The lines of a flow's rows, counted from the front.
-    fn lines_of(&self, e: &Entry) -> (u32, u32) {
-        let full = self.order.full(e.place);
-        let mut at = 0;
-        for ((place, row), _) in self.labels.iter() {
-            if *place >= full {
-                break;
-            }
-            let of = self.flows.get(&place.2);
-            at += of
-                .and_then(|e| e.rows.get(usize::from(*row)))
-                .map_or(0, |r| r.lines);
-        }
-        (at, at + e.lines(e.state.stand).max(1) - 1)
     }
 }
 
@@ -286,11 +270,11 @@ fn names(fields: &[Field]) -> String {
     names.join(", ")
 }
 
-fn lines(f: &mut fmt::Formatter<'_>, table: &str, (from, to): (u32, u32)) -> fmt::Result {
-    if from == to {
-        write!(f, "in {table}, line {from}")
-    } else {
-        write!(f, "in {table}, lines {from}–{to}")
+/// Where they stand among the others nobody is told: that would be a walk through all of those in front, for each flow.
+fn lines(f: &mut fmt::Formatter<'_>, table: &str, lines: u32) -> fmt::Result {
+    match lines {
+        0 | 1 => write!(f, "in {table}"),
+        n => write!(f, "in {table}, {n} lines"),
     }
 }
 

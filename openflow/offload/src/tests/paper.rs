@@ -205,7 +205,7 @@ fn the_acl_does_not_shadow_the_mac_table() {
     assert_eq!(two.stand(1), Stand::Acl { wide: false });
     assert_eq!(
         two.ours.offload.why(1).unwrap().to_string(),
-        "in acl, line 0, because flow 2 behind it overlaps it"
+        "in acl, because flow 2 behind it overlaps it"
     );
     two.remove(2);
     assert_eq!(two.stand(1), Stand::Mac);
