@@ -135,11 +135,11 @@ def stations_of_trunks(probes):
 
 
 def place_of(sw, table):
-    """Where the flows of some tables stand: {"hardware": n, "software": n}."""
-    found = {"hardware": 0, "software": 0}
+    """Where the flows of some tables stand: {"hardware": n, "partly": n, "software": n}."""
+    found = {"hardware": 0, "partly": 0, "software": 0}
     for f in sw.flows():
         if table(f["table"]):
-            found[f["place"]] = found.get(f["place"], 0) + 1
+            found[f["place"]] += 1
     return found
 
 
@@ -232,7 +232,7 @@ def shares(report, table, sw, probes, a, b, how):
         and seen in (None, PACKETS)
     report.claim(f"who forwards {how}", held,
                  f"h{a} to h{b}, {how}: {came}: {who}; Faucet's first table counted {seen}. Of its first table "
-                 f"{first['hardware']} flows are in hardware, {first['software']} in software; of its other tables "
-                 f"{later['hardware']} and {later['software']}", by_chip=by_chip, by_cpu=by_cpu, counted=seen,
-                 first_table=first, other_tables=later, **m.facts())
+                 f"{first['hardware']} flows are in hardware, {first['partly']} partly, {first['software']} in "
+                 f"software; of its other tables {later['hardware']}, {later['partly']} and {later['software']}",
+                 by_chip=by_chip, by_cpu=by_cpu, counted=seen, first_table=first, other_tables=later, **m.facts())
     table.add(f"Faucet: h{a} to h{b}, {how}", m)

@@ -75,7 +75,7 @@ def out(port):
     return struct.pack("!HHIH6x", 0, 16, port, 0xffff)
 
 
-IN_PORT, ETH_DST, ETH_TYPE, IPV6_FLABEL = 0, 3, 5, 28
+IN_PORT, ETH_DST, ETH_SRC, ETH_TYPE, IPV6_FLABEL = 0, 3, 4, 5, 28
 
 
 def both_ways(peer, **kw):
@@ -151,6 +151,24 @@ def test_what_it_can_not_do_is_trapped(sw):
     peer.barrier()
     sw.pings(1, 2, 1)
     assert peer.wait(PACKET_IN)
+
+
+def test_what_it_can_do_in_part_is_partly_its(sw):
+    sw.up(*LISTENING, *CHIP)
+    sw.settled()
+    peer = sw.peer()
+    both_ways(peer)
+    # IS2 asks for the source of frames that are not IP's: ARP is answered, IP trapped
+    flow(peer, [(ETH_SRC, mac(sw.hosts[0]), 6)], out(2), priority=9)
+    peer.barrier()
+    sw.reaches(1, 2)
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    assert sw.to_cpu() - before >= 5
+    [partly] = [r for r in sw.show("flows") if r["priority"] == 9]
+    assert partly["place"] == "partly" and partly["why"].startswith("partly software"), partly
+    assert partly["number"] in [r["number"] for r in sw.show("flows", "--software")]
+    assert partly["number"] not in [r["number"] for r in sw.show("flows", "--hardware")]
 
 
 def test_flows_that_are_used_in_the_chip_stay(sw):

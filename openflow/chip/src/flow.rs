@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_ofcompose::{Compose, Flow, FlowId, RuleId};
-use tandem_ofoffload::{Act, Beyond, Change, Wanted};
+use tandem_ofoffload::{Act, Beyond, Change, Share, Wanted};
 use tandem_ofpipeline::flows::{self, blank};
 use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
 use tandem_openflow::{Action, Instructions, Oxm, Version, port};
@@ -275,11 +275,13 @@ impl Chip {
 
     // -- what is told of them
 
-    /// Are all packets of a flow answered in the chip, as far as the chip's rows for it say?
-    pub fn in_hardware(&self, id: FlowId) -> bool {
+    /// How many of a flow's packets are answered in the chip, as far as the chip's rows for it say.
+    pub fn share(&self, id: FlowId) -> Share {
+        if !self.is_open() || self.ports.none {
+            return Share::Nothing;
+        }
         let rules = self.compose.rules_of(id);
-        let there = |r: &RuleId| self.offload.in_hardware(*r);
-        self.is_open() && !self.ports.none && !rules.is_empty() && rules.iter().all(there)
+        Share::of(rules.iter().filter_map(|r| self.offload.share(*r)))
     }
 
     /// Why a flow is where it is. `None`: no frame of the chip's ports can meet it.

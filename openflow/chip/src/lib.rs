@@ -47,6 +47,7 @@ pub use counts::{Counted, Tally};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
 pub use tandem_ofcompose::Limits;
+pub use tandem_ofoffload::Share;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;

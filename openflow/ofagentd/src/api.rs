@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult, ask};
 use tandem_mgmt::types::{Items, Page};
-use tandem_ofchip::Chip;
+use tandem_ofchip::{Chip, Share};
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_ofpipeline::stats::FlowStats;
@@ -193,9 +193,10 @@ fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
     let Some(chip) = chip else {
         return (Value::Null, Value::Null);
     };
-    let place = match chip.in_hardware(flow.number) {
-        true => "hardware",
-        false => "software",
+    let place = match chip.share(flow.number) {
+        Share::Whole => "hardware",
+        Share::Part => "partly",
+        Share::Nothing => "software",
     };
     let why = match (chip.why(flow.number), chip.lost()) {
         (_, Some(lost)) => format!("software: the chip is not attached: {lost}"),

@@ -35,7 +35,7 @@ mod tests;
 
 pub use answer::{Act, Beyond, PortMask, Rewrite, Wanted};
 pub use labels::FIRST_ROW;
-pub use why::Why;
+pub use why::{Share, Why};
 
 use expand::Row;
 use foldhash::HashMap;
@@ -540,13 +540,6 @@ impl Offload {
     /// not made up for.
     pub fn counts(&self, id: Id) -> Option<Counts> {
         self.flows.get(&id).map(|e| e.counts)
-    }
-
-    /// Are all packets of it answered in the chip, as far as the chip's rows for it say?
-    pub fn in_hardware(&self, id: Id) -> bool {
-        self.flows.get(&id).is_some_and(|e| {
-            e.state.real && e.holes == 0 && !e.state.hole && e.rows_exact(e.state.stand)
-        })
     }
 
     /// How full the chip is.

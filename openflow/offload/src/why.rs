@@ -21,6 +21,29 @@ pub enum NotMac {
     PortSets,
 }
 
+/// How many of a flow's packets the chip answers, as far as its rows for the flow say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// All.
+    Whole,
+    /// Some; the others are the software's.
+    Part,
+    /// None: all are the software's.
+    Nothing,
+}
+
+impl Share {
+    /// Of a flow that is several rules. Without any it has no packet that the chip answers.
+    pub fn of(rules: impl IntoIterator<Item = Share>) -> Share {
+        let mut rules = rules.into_iter();
+        let first = rules.next().unwrap_or(Share::Nothing);
+        match rules.all(|s| s == first) {
+            true => first,
+            false => Share::Part,
+        }
+    }
+}
+
 /// Why a flow is where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -54,6 +77,7 @@ pub enum Why {
         missing: Vec<Field>,
         partly: bool,
         trapped: bool,
+        turned: u32,
     },
     /// What is done with a miss.
     Miss,
@@ -163,8 +187,10 @@ impl Offload {
                 table,
                 lines: e.lines(e.state.stand),
                 missing: missing(),
-                partly: e.state.real,
+                partly: self.share(id) == Some(Share::Part),
                 trapped: wide,
+                // What never answers is not turned
+                turned: if e.state.real { e.holes } else { 0 },
             },
             Stand::Acl { .. } if self.row_act(e) == Act::Cpu => Why::Trap {
                 table,
@@ -177,6 +203,19 @@ impl Offload {
                 not_mac: self.not_mac(e),
                 turned: e.holes,
             },
+        })
+    }
+
+    /// How many of a flow's packets the chip answers. `None`: it has none, as another in front has them all.
+    pub fn share(&self, id: Id) -> Option<Share> {
+        let e = self.flows.get(&id)?;
+        if let Stand::Dead(_) = e.state.stand {
+            return None;
+        }
+        Some(match e.state.real && e.holes == 0 {
+            false => Share::Nothing,
+            true if e.state.hole || !e.rows_exact(e.state.stand) => Share::Part,
+            true => Share::Whole,
         })
     }
 
@@ -328,6 +367,7 @@ impl fmt::Display for Why {
                 missing,
                 partly,
                 trapped,
+                turned: by,
             } => {
                 if *partly {
                     write!(f, "partly software: ")?;
@@ -339,7 +379,8 @@ impl fmt::Display for Why {
                     true => f.write_str("what it can ask for is trapped at its place, ")?,
                     false => f.write_str("frames of other kinds are answered ")?,
                 }
-                lines(f, table, *l)
+                lines(f, table, *l)?;
+                turned(f, *by)
             }
             Why::Miss => f.write_str("what is done with frames that no table knows"),
             Why::Software { missing, beyond } => {

@@ -36,10 +36,10 @@ pub enum Openflow {
         /// At most so many rows
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Flows whose packets the chip answers alone
+        /// Only flows of which the chip answers all packets (WHERE: hardware)
         #[arg(long, conflicts_with = "software")]
         hardware: bool,
-        /// Flows of which packets go to the software alone
+        /// Only flows of which packets go to the software, all or some (WHERE: software, partly)
         #[arg(long)]
         software: bool,
         /// With flows: why each is where it is
@@ -472,8 +472,26 @@ fn down(instance: &Instance, out: Out) -> Result<Answer> {
 /// Which flows, and what of them.
 #[derive(Clone, Copy, Debug)]
 struct Flows {
-    place: Option<&'static str>,
+    places: Option<&'static [&'static str]>,
     why: bool,
+}
+
+impl Flows {
+    /// Each flow of a chip's is either `--hardware` or `--software`.
+    fn new(hardware: bool, software: bool, why: bool) -> Flows {
+        let places: Option<&[&str]> = match (hardware, software) {
+            (true, _) => Some(&["hardware"]),
+            (_, true) => Some(&["software", "partly"]),
+            _ => None,
+        };
+        Flows { places, why }
+    }
+
+    fn has(self, flow: &Value) -> bool {
+        let at = flow["place"].as_str();
+        self.places
+            .is_none_or(|all| at.is_some_and(|at| all.contains(&at)))
+    }
 }
 
 fn show(
@@ -484,7 +502,7 @@ fn show(
     flows: Flows,
     out: Out,
 ) -> Result<Answer> {
-    if (flows.place.is_some() || flows.why) && what != What::Flows {
+    if (flows.places.is_some() || flows.why) && what != What::Flows {
         bail!("--hardware, --software and --why are of flows: tandem openflow show flows");
     }
     let (path, columns) = match what {
@@ -497,10 +515,10 @@ fn show(
     };
     let table = table.map(|t| t.to_string()).unwrap_or_default();
     // of flows that are left out none counts for the limit
-    let asked = limit.filter(|_| flows.place.is_none());
+    let asked = limit.filter(|_| flows.places.is_none());
     let mut all = rows(&client(instance), path, &[("table", &table)], asked)?;
-    if let Some(place) = flows.place {
-        all.retain(|f| f["place"] == json!(place));
+    if flows.places.is_some() {
+        all.retain(|f| flows.has(f));
         all.truncate(limit.unwrap_or(usize::MAX));
     }
     if what == What::Flows {
@@ -570,14 +588,7 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
             software,
             why,
         } => {
-            let flows = Flows {
-                place: match (hardware, software) {
-                    (true, _) => Some("hardware"),
-                    (_, true) => Some("software"),
-                    _ => None,
-                },
-                why: *why,
-            };
+            let flows = Flows::new(*hardware, *software, *why);
             show(instance, *what, *table, *limit, flows, out)
         }
         Openflow::Trace { port, hex } => trace(instance, port, hex, out),
@@ -607,6 +618,20 @@ mod tests {
         let own = (std::process::id(), words("--profile tiny"));
         assert_eq!(own_asicd(&i).unwrap(), Some(own));
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn flows_by_who_answers() {
+        let which = |hardware, software| {
+            let flows = Flows::new(hardware, software, false);
+            let all = ["hardware", "partly", "software"];
+            let mut taken = all.to_vec();
+            taken.retain(|p| flows.has(&json!({ "place": p })));
+            taken
+        };
+        assert_eq!(which(false, false), ["hardware", "partly", "software"]);
+        assert_eq!(which(true, false), ["hardware"]);
+        assert_eq!(which(false, true), ["partly", "software"]);
     }
 
     #[test]

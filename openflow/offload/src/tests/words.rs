@@ -6,7 +6,7 @@ use crate::labels::Labels;
 use crate::order::{Order, Rank, Step};
 use crate::tables::{self, MacLookup};
 use crate::{
-    Act, Beyond, Chain, Change, Flow, Offload, Only, PortMask, Rewrite, Wanted, Why, Write,
+    Act, Beyond, Chain, Change, Flow, Offload, Only, PortMask, Rewrite, Share, Wanted, Why, Write,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -275,7 +275,11 @@ fn reasons() {
         "partly software: IS2 has no place for eth_dst; what it can ask for is trapped at its place, in IS2, 7 lines"
     );
     assert_eq!(why(&o, 3), "in IS2");
-    assert!(o.in_hardware(3) && !o.in_hardware(2));
+    let shares = [1, 2, 3].map(|n| o.share(n));
+    assert_eq!(
+        shares,
+        [Share::Part, Share::Nothing, Share::Whole].map(Some)
+    );
     o.remove(3);
     assert_eq!(why(&o, 1), "in the MAC table, 02:00:00:00:00:01 VLAN 5");
 }
@@ -336,7 +340,7 @@ fn reasons_of_what_traps() {
                 "software: {said}; trapped at its place, in the MAC table, 02:00:00:00:00:01 VLAN 1"
             )
         );
-        assert!(!w.offload.in_hardware(2));
+        assert_eq!(w.offload.share(2), Some(Share::Nothing));
     }
     // Its exact rows would push a flow with more traffic out of the MAC table
     let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
@@ -361,6 +365,26 @@ fn reasons_of_what_traps() {
         why(&w, 1),
         "partly software: IS2 has no place for eth_src; frames of other kinds are answered in IS2, 5 lines"
     );
+    assert_eq!(w.offload.share(1), Some(Share::Part));
+    // They trap while a flow in front has none: its row, all of IP, would trap more than it guards
+    let other = exactly(1, &[(Field::EthSrc, 0x0200_0000_0002)], 1);
+    w.add(
+        2,
+        Flow {
+            traffic: 9,
+            ..other
+        },
+    );
+    w.add(3, exactly(9, &[(Field::EthSrc, 0x0200_0000_0001), ip], 2));
+    assert_eq!(
+        why(&w, 1),
+        "software: IS2 has no place for eth_src; frames of other kinds are answered in IS2, 5 lines; \
+         traps, because 1 flow in front that overlaps it is in software"
+    );
+    assert_eq!(w.offload.share(1), Some(Share::Nothing));
+    // One that no packet gets to has no share
+    w.add(4, exactly(8, &[(Field::EthSrc, 0x0200_0000_0001)], 1));
+    assert_eq!(w.offload.share(1), None);
 }
 
 /// Each flow of a full table is asked for: what is said of one must not need a look at those in front of it, however
@@ -390,6 +414,22 @@ fn a_reason_is_the_same_behind_many_rows() {
     }
     assert!(o.usage().acl_used > 100);
     assert_eq!(said(&o), before);
+}
+
+#[test]
+fn shares_of_several_rules() {
+    use Share::{Nothing, Part, Whole};
+    for (rules, is) in [
+        (&[][..], Nothing),
+        (&[Nothing, Nothing], Nothing),
+        (&[Whole], Whole),
+        (&[Whole, Whole], Whole),
+        (&[Whole, Nothing], Part),
+        (&[Nothing, Part], Part),
+        (&[Part, Part], Part),
+    ] {
+        assert_eq!(Share::of(rules.iter().copied()), is, "{rules:?}");
+    }
 }
 
 fn exactly(priority: u16, fields: &[(Field, u128)], port: u8) -> Flow {
@@ -423,7 +463,7 @@ fn a_guard_gives_way_to_another_in_a_full_table() {
     assert_eq!(w.offload.usage().acl_used, 2);
     assert_eq!(w.offload.why(4), Some(Why::Shadowed(3)));
     w.remove(3);
-    assert!(w.offload.in_hardware(4) && w.offload.in_hardware(1));
+    assert_eq!([4, 1].map(|n| w.offload.share(n)), [Some(Share::Whole); 2]);
 }
 
 /// Between an entry that goes and one of the same station that comes, a miss that drops must not.
@@ -444,5 +484,5 @@ fn a_miss_that_drops_waits() {
     w.add(3, exactly(9, &[to], 5));
     assert_eq!(w.offload.why(2), Some(Why::Shadowed(3)));
     w.remove(3);
-    assert!(w.offload.in_hardware(2) && w.offload.in_hardware(1));
+    assert_eq!([2, 1].map(|n| w.offload.share(n)), [Some(Share::Whole); 2]);
 }
