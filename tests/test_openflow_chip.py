@@ -4,6 +4,7 @@
 import json
 import os
 import struct
+import time
 
 import pytest
 
@@ -27,6 +28,17 @@ class ChipSwitch(openflow.Switch):
     def to_cpu(self):
         """Packets that the chip gave to the CPU."""
         return sum(p["counters"]["rx_cpu_packets"] for p in self.asic("/v1/ports")["items"])
+
+    def by_chip(self):
+        """Packets that the chip sent out by itself."""
+        counted = [p["counters"] for p in self.asic("/v1/ports")["items"]]
+        return sum(c["tx_packets"] - c["tx_cpu_packets"] for c in counted)
+
+    def answers(self, a, b, count):
+        """When the answers to `count` pings came."""
+        said = self.hosts[a - 1].exec("ping", "-D", "-n", "-c", count, "-i", "0.2", "-W", "1", f"10.0.0.{b}",
+                                      check=False)
+        return [float(row[1:].split("]")[0]) for row in said.splitlines() if "bytes from" in row]
 
     def chip_pid(self):
         try:
@@ -172,17 +184,32 @@ def test_what_it_can_do_in_part_is_partly_its(sw):
 
 
 def test_flows_that_are_used_in_the_chip_stay(sw):
+    idle, count = 2, 40
     sw.up(*LISTENING, *CHIP)
     sw.settled()
     peer = sw.peer()
-    both_ways(peer, idle=2, flags=1)
+    both_ways(peer)
     sw.reaches(1, 2)
-    for _ in range(3):
-        assert sw.pings(1, 2, 8) == 8
-    assert len(sw.show("flows")) == 2
-    told = peer.wait(11, timeout=10)
-    packets = struct.unpack_from("!Q", told, 24)[0]
-    assert packets >= 24, packets
+    # where the machine is so busy that the pings themselves pause, flows may end: that attempt says nothing
+    for _ in range(10):
+        both_ways(peer, idle=idle, flags=1)
+        sent, cpu, times = sw.by_chip(), sw.to_cpu(), [time.time()]
+        times += sw.answers(1, 2, count)
+        flows = sw.show("flows")
+        times.append(time.time())
+        if max(b - a for a, b in zip(times, times[1:])) < idle - 0.5:
+            break
+    else:
+        pytest.fail("no ten seconds without a pause")
+    # requests and answers went through the chip alone
+    assert len(times) == 2 + count and times[-1] - times[0] > 3 * idle
+    assert sw.by_chip() - sent >= 2 * count and sw.to_cpu() == cpu
+    assert len(flows) == 2, flows
+    # and unused they end, with all that it has counted
+    for _ in flows:
+        packets = struct.unpack_from("!Q", peer.wait(11, timeout=60), 24)[0]
+        assert packets >= count, packets
+    assert sw.show("flows") == []
 
 
 def test_a_learning_controller(sw):
@@ -308,15 +335,31 @@ def test_what_is_sent_arrives_or_is_counted(sw):
     assert dropped() == before[1]
 
 
+def is_up(peer, port):
+    """Has a port a link, as a controller is told that asks?"""
+    told = peer.ask(18, struct.pack("!HH4x", 13, 0))
+    rows = [told[at:at + 64] for at in range(8, len(told), 64)]
+    [state] = [struct.unpack_from("!I", r, 36)[0] for r in rows if struct.unpack_from("!I", r)[0] == port]
+    return not state & 1
+
+
+def told_link(peer, port, up):
+    """It is said of a port; what else is said, or said late, does not matter."""
+    while True:
+        m = peer.wait(PORT_STATUS)
+        if m[0] == 2 and struct.unpack_from("!I", m, 8)[0] == port and struct.unpack_from("!I", m, 44)[0] & 1 != up:
+            return
+
+
 def test_links_at_once(sw):
     sw.up(*LISTENING, *CHIP)
     sw.settled()
     peer = sw.peer()
-    sw.hosts[0].ip("link set eth0 down")
-    down = peer.wait(PORT_STATUS)
-    assert down[0] == 2 and struct.unpack_from("!I", down, 8)[0] == 1
-    sw.hosts[0].ip("link set eth0 up")
-    assert peer.wait(PORT_STATUS)[0] == 2
+    net.wait_until("the link to be there", lambda: is_up(peer, 1))
+    for up in (False, True):
+        sw.hosts[0].ip(f"link set eth0 {'up' if up else 'down'}")
+        told_link(peer, 1, up)
+        assert is_up(peer, 1) == up and is_up(peer, 2)
     both_ways(peer)
     sw.reaches(1, 2)
 

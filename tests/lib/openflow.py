@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 
 from . import net
 from .switch import PREFIX, ask, binaries
@@ -142,9 +143,10 @@ class Peer:
         self.s.sendall(struct.pack("!BBHI", self.version, kind, 8 + len(body), xid) + body)
 
     def next(self, timeout=5):
-        """The next message: type, xid, body; None at the end of the connection."""
-        self.s.settimeout(timeout)
+        """The next message: type, xid, body; None at the end of the connection. Echo requests are answered."""
+        end = time.monotonic() + timeout
         while len(self.rest) < 8 or len(self.rest) < struct.unpack_from("!H", self.rest, 2)[0]:
+            self.s.settimeout(max(end - time.monotonic(), 0.001))
             try:
                 more = self.s.recv(65536)
             except ConnectionResetError:
@@ -156,7 +158,7 @@ class Peer:
         body, self.rest = self.rest[8:length], self.rest[length:]
         if kind == ECHO_REQUEST:
             self.send(ECHO_REPLY, body, xid)
-            return self.next(timeout)
+            return self.next(end - time.monotonic())
         return kind, xid, body
 
     def wait(self, kind, timeout=5):
