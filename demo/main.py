@@ -8,6 +8,7 @@ import argparse
 import fcntl
 import os
 import shutil
+import signal
 import sys
 import traceback
 
@@ -61,31 +62,65 @@ def keep_logs(sw, out):
                 f.write(text)
 
 
-def main():
-    p = argparse.ArgumentParser(description="Tandem's demo")
-    p.add_argument("--bin", help="folder of asicd, switchd and tandem")
+def arguments(description, daemons, parts, note=""):
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("--bin", help=f"folder of {', '.join(daemons)} and tandem")
     p.add_argument("--out", default=os.path.join(TOP, "out"))
-    p.add_argument("--part", action="append", choices=["forwarding", "bgp", "full"], help="only this part")
+    p.add_argument("--part", action="append", choices=parts, help="only this part" + note)
     a = p.parse_args()
     if a.bin:
         os.environ["TANDEM_BIN"] = os.path.abspath(a.bin)
-    for b in ("asicd", "switchd", "tandem"):
+    for b in (*daemons, "tandem"):
         if not os.access(os.path.join(binaries(), b), os.X_OK):
             sys.exit(f"demo: {binaries()} has no {b}: ./run build makes it")
+    a.part = a.part or parts
+    return a
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def play(run, name, a):
+    """run(report, arguments) alone on this machine, and what came of it in files that begin with the name. Exits."""
+    facts, why = f"{name}.json", f"{name}-error.txt"
     os.makedirs(a.out, exist_ok=True)
-    parts = a.part or ["forwarding", "bgp", "full"]
     held = lock()
-    for old in ("demo.json", "demo-error.txt"):
+    signal.signal(signal.SIGTERM, interrupt)
+    for old in (facts, why):
         if os.path.exists(os.path.join(a.out, old)):
             os.unlink(os.path.join(a.out, old))
     report = Report()
     left = clean()
     if left:
         report.step(f"removed what an earlier demo left: {', '.join(left)}")
+    error = None
+    try:
+        run(report, a)
+    except KeyboardInterrupt:
+        error = "interrupted"
+    except Exception as e:  # one sentence for the reader, the rest for whoever looks for the cause
+        error = f"{type(e).__name__}: {e}" if not isinstance(e, (TimeoutError, net.CommandError)) else str(e)
+        with open(os.path.join(a.out, why), "w", encoding="utf-8") as f:
+            traceback.print_exc(file=f)
+    finally:
+        if not os.environ.get("TANDEM_KEEP"):
+            clean()
+    path = report.write(a.out, error, facts)
+    good = sum(c["held"] for c in report.claims)
+    print()
+    if error:
+        print(f"demo: stopped: {error} (details: {a.out}/{why}, {a.out}/{name}-logs/)")
+    print(f"{good} of {len(report.claims)} claims held. The same facts: {os.path.relpath(path)}")
+    held.close()
+    sys.exit(0 if report.ok and not error else 1)
+
+
+def run(report, a):
+    parts = a.part
     folder = os.path.join(HOME, "frr")
     os.makedirs(folder, exist_ok=True)
     sw = routers = None
-    error = None
     try:
         if "forwarding" in parts or "bgp" in parts:
             report.step("making namespaces, cables, hosts; starting asicd and switchd")
@@ -111,12 +146,6 @@ def main():
             sw = routers = None
         if "full" in parts:
             full.run(report, PREFIX, HOME)
-    except KeyboardInterrupt:
-        error = "interrupted"
-    except Exception as e:  # one sentence for the reader, the rest for whoever looks for the cause
-        error = f"{type(e).__name__}: {e}" if not isinstance(e, (TimeoutError, net.CommandError)) else str(e)
-        with open(os.path.join(a.out, "demo-error.txt"), "w", encoding="utf-8") as f:
-            traceback.print_exc(file=f)
     finally:
         if sw:
             keep_logs(sw, a.out)
@@ -125,16 +154,7 @@ def main():
                 routers.delete()
             if sw:
                 sw.delete()
-            clean()
-    path = report.write(a.out, error)
-    good = sum(c["held"] for c in report.claims)
-    print()
-    if error:
-        print(f"demo: stopped: {error} (details: {a.out}/demo-error.txt, {a.out}/demo-logs/)")
-    print(f"{good} of {len(report.claims)} claims held. The same facts: {os.path.relpath(path)}")
-    held.close()
-    sys.exit(0 if report.ok and not error else 1)
 
 
 if __name__ == "__main__":
-    main()
+    play(run, "demo", arguments("Tandem's demo", ("asicd", "switchd"), ("forwarding", "bgp", "full")))
