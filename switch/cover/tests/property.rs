@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 mod sim;
 
 use sim::{Answer, Command, Sim};
-use tandem_cover::{Bits, Cover, V4, V6};
+use tandem_cover::{Bits, Cover, NodeId, V4, V6};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -186,9 +186,8 @@ proptest! {
     }
 }
 
-/// Two aggregate traps are to go for one above them, and what they stood for goes before they are gone.
-#[test]
-fn what_takes_over_for_nothing_goes() {
+/// Two aggregate traps, which are to go for one above them, that one, and another that stays.
+fn two_below_one() -> (Cover<V4>, [NodeId; 2], NodeId, NodeId) {
     let mut cover: Cover<V4> = Cover::new();
     cover.set_units(3);
     let [all, one, another, other] = [
@@ -212,10 +211,17 @@ fn what_takes_over_for_nothing_goes() {
     let above = cover.find(V4(0x0a00_0000), 15).expect("the one above");
     assert!(cover.aggregate(above) && !cover.aggregate(one) && !cover.aggregate(another));
     cover.aggregate_up(above, true);
-    for id in [one, another] {
+    (cover, [one, another], above, other)
+}
+
+/// What they stood for goes before they are gone.
+#[test]
+fn what_takes_over_for_nothing_goes() {
+    let (mut cover, two, above, other) = two_below_one();
+    for id in two {
         cover.set_kernel(id, false);
     }
-    for id in [one, another] {
+    for id in two {
         cover.aggregate_up(id, false);
     }
     assert!(!cover.aggregate(above) && cover.aggregate(other));
@@ -224,27 +230,7 @@ fn what_takes_over_for_nothing_goes() {
 /// The same, where something is still missing below one of them.
 #[test]
 fn what_takes_over_for_one_stays() {
-    let mut cover: Cover<V4> = Cover::new();
-    cover.set_units(3);
-    let [all, one, another, other] = [
-        (0, 0),
-        (0x0a00_0000, 16),
-        (0x0a01_0000, 16),
-        (0xc800_0000, 16),
-    ]
-    .map(|(b, l)| {
-        let id = cover.node(V4(b), l);
-        cover.set_kernel(id, true);
-        id
-    });
-    cover.installed(all);
-    for id in [one, another] {
-        cover.missing(id);
-        cover.aggregate_up(id, true);
-    }
-    cover.missing(other);
-    let above = cover.find(V4(0x0a00_0000), 15).expect("the one above");
-    cover.aggregate_up(above, true);
+    let (mut cover, [one, another], above, _) = two_below_one();
     cover.set_kernel(one, false);
     for id in [one, another] {
         cover.aggregate_up(id, false);
