@@ -502,93 +502,107 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
     use tandem_ofagent::{CONNECTIONS, Settings};
+
+    /// OFPT_HELLO of 1.3
+    const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
+    /// OFPT_PORT_MOD: OFPPC_PORT_DOWN of port 1
+    const PORT_DOWN: [u8; 40] = [
+        4, 16, 0, 40, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0,
+        0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+    ];
+
+    /// An agent of one port, and its controllers in a folder that goes with it.
+    struct Stage {
+        dir: PathBuf,
+        poller: Poller,
+        links: Links,
+        agent: Agent,
+        slots: Slots,
+    }
+
+    impl Stage {
+        /// Controllers come to `here`; with `calls` the one at `there` is called.
+        fn new(name: &str, calls: bool) -> Stage {
+            let dir = std::env::temp_dir().join(format!("ofagentd-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&dir).unwrap();
+            let mut targets = vec![Target::Punix(dir.join("here"))];
+            targets.extend(calls.then(|| Target::Unix(dir.join("there"))));
+            let poller = Poller::new().unwrap();
+            let links = Links::open(&targets, &Files::default(), &poller).unwrap();
+            let mut agent = Agent::new(Settings::default(), 1);
+            agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
+            Stage {
+                dir,
+                poller,
+                links,
+                agent,
+                slots: Slots::default(),
+            }
+        }
+        fn peer(&mut self) -> UnixStream {
+            let peer = UnixStream::connect(self.dir.join("here")).unwrap();
+            self.links.accept(0, &mut self.agent, &self.poller, 1);
+            peer
+        }
+        /// A connection can be read, or else written.
+        fn ready(&mut self, id: u32, read: bool, now: u64) {
+            let ready = Ready {
+                token: Token::Bell,
+                read,
+                write: !read,
+                error: false,
+            };
+            self.links
+                .ready(id, ready, &mut self.agent, &self.poller, now);
+        }
+        fn turn(&mut self, now: u64) -> u64 {
+            self.links
+                .turn(&mut self.agent, &mut self.slots, &self.poller, now)
+        }
+    }
+
+    impl Drop for Stage {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
+    }
 
     #[test]
     fn who_calls_takes_no_place_of_those_that_are_called() {
-        let dir = std::env::temp_dir().join(format!("ofagentd-links-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (here, there) = (dir.join("here"), dir.join("there"));
-        let targets = [Target::Punix(here.clone()), Target::Unix(there.clone())];
-        let poller = Poller::new().unwrap();
-        let mut links = Links::open(&targets, &Files::default(), &poller).unwrap();
-        let mut agent = Agent::new(Settings::default(), 1);
-        let peers: Vec<UnixStream> = (0..CONNECTIONS + 9)
-            .map(|_| {
-                let peer = UnixStream::connect(&here).unwrap();
-                links.accept(0, &mut agent, &poller, 1);
-                peer
-            })
-            .collect();
-        assert_eq!(agent.conns().count(), CONNECTIONS - 1);
-        let controller = Listener::unix(&there).unwrap();
-        links.turn(&mut agent, &mut Slots::default(), &poller, 2);
+        let mut s = Stage::new("links", true);
+        let _peers: Vec<UnixStream> = (0..CONNECTIONS + 9).map(|_| s.peer()).collect();
+        assert_eq!(s.agent.conns().count(), CONNECTIONS - 1);
+        let controller = Listener::unix(&s.dir.join("there")).unwrap();
+        s.turn(2);
         assert!(controller.accept().unwrap().is_some());
-        let ready = Ready {
-            token: Token::Bell,
-            read: false,
-            write: true,
-            error: false,
-        };
-        links.ready(links.next, ready, &mut agent, &poller, 3);
-        assert_eq!(agent.conns().count(), CONNECTIONS);
-        drop(peers);
-        std::fs::remove_dir_all(&dir).unwrap();
+        s.ready(s.links.next, false, 3);
+        assert_eq!(s.agent.conns().count(), CONNECTIONS);
     }
 
     #[test]
     fn what_one_controller_causes_the_others_hear_at_once() {
-        let dir = std::env::temp_dir().join(format!("ofagentd-turn-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let here = dir.join("here");
-        let poller = Poller::new().unwrap();
-        let files = Files::default();
-        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
-        let mut agent = Agent::new(Settings::default(), 1);
-        agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
-        let mut slots = Slots::default();
-        let mut peers: Vec<UnixStream> = (0..2)
-            .map(|_| {
-                let mut peer = UnixStream::connect(&here).unwrap();
-                links.accept(0, &mut agent, &poller, 1);
-                peer.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
-                peer
-            })
-            .collect();
-        links.turn(&mut agent, &mut slots, &poller, 2);
+        let mut s = Stage::new("turn", false);
+        let mut peers = [s.peer(), s.peer()];
+        for peer in &mut peers {
+            peer.write_all(&HELLO).unwrap();
+        }
+        s.turn(2);
         let mut hello = [0; 16];
         peers[0].read_exact(&mut hello).unwrap();
-        // OFPT_PORT_MOD of the second: OFPPC_PORT_DOWN of port 1
-        let mut down = vec![4, 16, 0, 40, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0];
-        down.extend([
-            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
-        ]);
-        peers[1].write_all(&down).unwrap();
-        let ready = Ready {
-            token: Token::Bell,
-            read: true,
-            write: false,
-            error: false,
-        };
-        links.ready(2, ready, &mut agent, &poller, 3);
-        links.turn(&mut agent, &mut slots, &poller, 3);
+        peers[1].write_all(&PORT_DOWN).unwrap();
+        s.ready(2, true, 3);
+        s.turn(3);
         peers[0].set_nonblocking(true).unwrap();
         let mut told = [0; 200];
         assert_eq!(peers[0].read(&mut told).unwrap(), 80);
         assert_eq!(told[1], 12, "OFPT_PORT_STATUS");
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn who_hangs_up_behind_a_barrier_is_done_with_what_it_sent() {
-        let dir = std::env::temp_dir().join(format!("ofagentd-behind-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let here = dir.join("here");
-        let poller = Poller::new().unwrap();
-        let files = Files::default();
-        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
-        let mut agent = Agent::new(Settings::default(), 1);
-        agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
+        let mut s = Stage::new("behind", false);
         // never attached: a barrier waits
         let setup = tandem_ofchip::Setup {
             profile: "tiny".into(),
@@ -598,93 +612,61 @@ mod tests {
             local: false,
             chains: tandem_ofchip::Limits::default(),
         };
-        agent.set_chip(tandem_ofchip::Chip::new(setup).unwrap());
-        let mut slots = Slots::default();
-        let mut peer = UnixStream::connect(&here).unwrap();
-        links.accept(0, &mut agent, &poller, 1);
-        let mut words = vec![4, 0, 0, 8, 0, 0, 0, 1, 4, 20, 0, 8, 0, 0, 0, 2];
-        // OFPT_PORT_MOD: OFPPC_PORT_DOWN of port 1
-        words.extend([4, 16, 0, 40, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0]);
-        words.extend([
-            2, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
-        ]);
-        peer.write_all(&words).unwrap();
-        let ready = Ready {
-            token: Token::Bell,
-            read: true,
-            write: false,
-            error: false,
+        s.agent.set_chip(tandem_ofchip::Chip::new(setup).unwrap());
+        let mut peer = s.peer();
+        let barrier = [4, 20, 0, 8, 0, 0, 0, 2];
+        peer.write_all(&[&HELLO[..], &barrier, &PORT_DOWN].concat())
+            .unwrap();
+        let seen = |s: &Stage| {
+            let port = s.agent.datapath().ports().next().unwrap();
+            (port.port.config, s.links.links.len())
         };
-        let config = |agent: &Agent| agent.datapath().ports().next().unwrap().port.config;
-        links.ready(1, ready, &mut agent, &poller, 2);
-        links.turn(&mut agent, &mut slots, &poller, 2);
-        assert_eq!((config(&agent), links.links.len()), (0, 1));
+        s.ready(1, true, 2);
+        s.turn(2);
+        assert_eq!(seen(&s), (0, 1));
         drop(peer);
         for now in 3..6 {
-            links.ready(1, ready, &mut agent, &poller, now);
-            links.turn(&mut agent, &mut slots, &poller, now);
+            s.ready(1, true, now);
+            s.turn(now);
         }
-        assert_eq!((config(&agent), links.links.len()), (1, 0));
-        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(seen(&s), (1, 0));
     }
 
     #[test]
     fn only_what_went_was_written() {
-        let dir = std::env::temp_dir().join(format!("ofagentd-wrote-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let here = dir.join("here");
-        let poller = Poller::new().unwrap();
-        let files = Files::default();
-        let mut links = Links::open(&[Target::Punix(here.clone())], &files, &poller).unwrap();
-        let mut agent = Agent::new(Settings::default(), 1);
-        let mut slots = Slots::default();
-        let mut peer = UnixStream::connect(&here).unwrap();
-        links.accept(0, &mut agent, &poller, 1);
-        peer.write_all(&[4, 0, 0, 8, 0, 0, 0, 1]).unwrap();
-        links.turn(&mut agent, &mut slots, &poller, 2);
-        assert!(links.has_written(), "OFPT_HELLO");
-        links.turn(&mut agent, &mut slots, &poller, 3);
-        assert!(!links.has_written());
+        let mut s = Stage::new("wrote", false);
+        let mut peer = s.peer();
+        peer.write_all(&HELLO).unwrap();
+        s.turn(2);
+        assert!(s.links.has_written(), "OFPT_HELLO");
+        s.turn(3);
+        assert!(!s.links.has_written());
         // OFPT_ECHO_REQUEST, until no more of the answers goes
         let mut echo = vec![4, 2, 0xff, 0xf8, 0, 0, 0, 2];
         echo.resize(0xfff8, 0);
         peer.set_nonblocking(true).unwrap();
-        let ready = Ready {
-            token: Token::Bell,
-            read: true,
-            write: false,
-            error: false,
-        };
         for now in 4..100 {
             let _ = peer.write(&echo);
-            links.ready(1, ready, &mut agent, &poller, now);
-            links.turn(&mut agent, &mut slots, &poller, now);
+            s.ready(1, true, now);
+            s.turn(now);
         }
-        let (_, conn) = agent.conns().next().unwrap();
+        let (_, conn) = s.agent.conns().next().unwrap();
         assert!(conn.waiting() > 0);
-        assert!(!links.has_written(), "it takes nothing");
-        std::fs::remove_dir_all(&dir).unwrap();
+        assert!(!s.links.has_written(), "it takes nothing");
     }
 
     #[test]
     fn a_socket_that_cannot_be_watched_leaves_nothing_behind() {
-        let dir = std::env::temp_dir().join(format!("ofagentd-watch-{}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        let (here, there) = (dir.join("here"), dir.join("there"));
-        let targets = [Target::Punix(here.clone()), Target::Unix(there.clone())];
-        let poller = Poller::new().unwrap();
-        let mut links = Links::open(&targets, &Files::default(), &poller).unwrap();
-        let mut agent = Agent::new(Settings::default(), 1);
-        let _controller = Listener::unix(&there).unwrap();
-        let _peer = UnixStream::connect(&here).unwrap();
-        let broken = Poller::broken();
-        links.accept(0, &mut agent, &broken, 1);
-        assert_eq!((links.links.len(), agent.conns().count()), (0, 0));
+        let mut s = Stage::new("watch", true);
+        let _controller = Listener::unix(&s.dir.join("there")).unwrap();
+        let works = std::mem::replace(&mut s.poller, Poller::broken());
+        let _peer = s.peer();
+        assert_eq!((s.links.links.len(), s.agent.conns().count()), (0, 0));
         // and who was called is called again
-        let next = links.turn(&mut agent, &mut Slots::default(), &broken, 2);
+        let next = s.turn(2);
         assert_eq!(next, 2 + SECOND);
-        links.turn(&mut agent, &mut Slots::default(), &poller, next);
-        assert_eq!(links.links.len(), 1);
-        std::fs::remove_dir_all(&dir).unwrap();
+        s.poller = works;
+        s.turn(next);
+        assert_eq!(s.links.links.len(), 1);
     }
 }
