@@ -117,15 +117,7 @@ impl Rules {
 
     fn index(&mut self, id: RuleId, rule: &Rule, to: bool) {
         if let Some(a) = source::address(&rule.fields) {
-            let list = self.from.entry(a).or_default();
-            if to {
-                list.insert(id);
-            } else {
-                list.remove(&id);
-            }
-            if list.is_empty() {
-                self.from.remove(&a);
-            }
+            source::put(&mut self.from, a, id, to);
         }
     }
 

@@ -20,6 +20,7 @@ use crate::tree::NodeId;
 use crate::{Compose, FlowId, Rule};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 use std::ops::Bound::{Excluded, Unbounded};
 use tandem_ofoffload::{Beyond, Only, PortMask, Step, Vlan};
 use tandem_openflow::{Field, Oxm, oxm};
@@ -137,6 +138,24 @@ pub(crate) fn address(fields: &[Oxm]) -> Option<u64> {
     exact(fields, Field::EthSrc).map(|a| a as u64)
 }
 
+/// Puts one to those of a key, or takes it from them.
+pub(crate) fn put<K: Copy + Eq + Hash, T: Ord>(
+    all: &mut HashMap<K, BTreeSet<T>>,
+    key: K,
+    one: T,
+    to: bool,
+) {
+    let list = all.entry(key).or_default();
+    if to {
+        list.insert(one);
+    } else {
+        list.remove(&one);
+    }
+    if list.is_empty() {
+        all.remove(&key);
+    }
+}
+
 /// The ports of an answer that an entry of the MAC table can give, none for a drop.
 fn unchanged(a: Answer) -> Option<PortMask> {
     match a {
@@ -205,7 +224,7 @@ impl Compose {
     pub(crate) fn sort(&mut self, id: FlowId, to: bool) {
         let Some(k) = self.flows.get(&id) else { return };
         let (sort, priority) = (sort_of(k), k.flow.priority);
-        let address = exact(&k.flow.fields, Field::EthSrc).map(|a| a as u64);
+        let address = address(&k.flow.fields);
         let Some(t) = self.tables.get_mut(&k.flow.table) else {
             return;
         };
@@ -219,15 +238,7 @@ impl Compose {
             t.sorts.remove(&priority);
         }
         if let (Some(_), Some(a)) = (sort, address) {
-            let list = t.sources.entry(a).or_default();
-            if to {
-                list.insert(id);
-            } else {
-                list.remove(&id);
-            }
-            if list.is_empty() {
-                t.sources.remove(&a);
-            }
+            put(&mut t.sources, a, id, to);
         }
     }
 
@@ -448,7 +459,7 @@ impl Compose {
             let of = entry(&key.1);
             if let Some((v, a)) = of {
                 s.by_vlan.entry(v).or_default().insert(s.next);
-                s.by_mac.entry((v, a)).or_default().insert(s.next);
+                put(&mut s.by_mac, (v, a), s.next, true);
             }
             let group = Group {
                 place: key.0,
@@ -604,12 +615,7 @@ impl Compose {
                     if let Some(l) = s.by_vlan.get_mut(&v) {
                         l.remove(&g);
                     }
-                    if let Some(l) = s.by_mac.get_mut(&(v, a)) {
-                        l.remove(&g);
-                        if l.is_empty() {
-                            s.by_mac.remove(&(v, a));
-                        }
-                    }
+                    put(&mut s.by_mac, (v, a), g, false);
                 }
                 s.ids.remove(&(gone.place, gone.fields));
             }

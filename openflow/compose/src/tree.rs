@@ -32,6 +32,15 @@ pub(crate) enum By {
     Checked,
 }
 
+impl By {
+    fn flow(self) -> Option<FlowId> {
+        match self {
+            By::Flow(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub up: NodeId,
@@ -80,41 +89,34 @@ impl Compose {
         self.grow(ROOT);
     }
 
-    /// The steps of a node's way.
-    pub(crate) fn place(&self, mut n: NodeId) -> Vec<Step> {
-        let mut steps = Vec::new();
-        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
-            steps.push(node.step);
+    /// The nodes of a node's way, it first; not the root.
+    fn upwards(&self, mut n: NodeId) -> impl Iterator<Item = &Node> {
+        std::iter::from_fn(move || {
+            let node = self.node(n).filter(|_| n != ROOT)?;
             n = node.up;
-        }
+            Some(node)
+        })
+    }
+
+    /// The steps of a node's way.
+    pub(crate) fn place(&self, n: NodeId) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.upwards(n).map(|x| x.step).collect();
         steps.reverse();
         steps
     }
 
     /// The flows of a node's way.
-    pub(crate) fn way(&self, mut n: NodeId) -> Vec<FlowId> {
-        let mut flows = Vec::new();
-        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
-            if let By::Flow(id) = node.by {
-                flows.push(id);
-            }
-            n = node.up;
-        }
+    pub(crate) fn way(&self, n: NodeId) -> Vec<FlowId> {
+        let mut flows: Vec<FlowId> = self.upwards(n).filter_map(|x| x.by.flow()).collect();
         flows.reverse();
         flows
     }
 
     /// Those of them that met a packet in perhaps another length than it came in with.
-    pub(crate) fn resized(&self, mut n: NodeId) -> Vec<FlowId> {
-        let mut flows = Vec::new();
-        while let Some(node) = self.node(n).filter(|_| n != ROOT) {
-            let up = self.node(node.up);
-            if let (By::Flow(id), Some(true)) = (node.by, up.map(|x| x.form.resized)) {
-                flows.push(id);
-            }
-            n = node.up;
-        }
-        flows
+    pub(crate) fn resized(&self, n: NodeId) -> Vec<FlowId> {
+        let met = |x: &&Node| self.node(x.up).is_some_and(|up| up.form.resized);
+        let way = self.upwards(n).filter(met);
+        way.filter_map(|x| x.by.flow()).collect()
     }
 
     /// What becomes of a leaf's packets.
