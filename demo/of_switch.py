@@ -5,14 +5,11 @@
       swp1 … swp8 ── cables ── hosts, each in a namespace of its own
 """
 
-import json
-import os
 import struct
 import time
 
 from lib import net, openflow
 from lib.packet import Catcher, Wire, udp4_frame
-from lib.switch import ask
 
 PROFILE = "nxp-t1040"
 A, B, SOURCE = "10.9.0.1", "10.9.0.2", 20000  # of numbered packets: addresses that no host has, a UDP port
@@ -54,19 +51,13 @@ class ChipSwitch(openflow.Switch):
         net.wait_until("the agent to have the chip", lambda: (self.status()["chip"] or {}).get("state") == "open",
                        timeout=30)
         links = [f"swp{n}" for n in self.macs]
-        net.wait_until("the chip's ports to have links", lambda: all(p["link"] for p in self._ports()
+        net.wait_until("the chip's ports to have links", lambda: all(p["link"] for p in self.chip_ports()
                                                                      if p["name"] in links), timeout=30)
-
-    def _ports(self):
-        status, text = ask(os.path.join(self.folder, "asicd.sock"), 30, "GET", "/v1/ports", None)
-        if status != 200:
-            raise ConnectionError(f"asicd answers {status}: {text}")
-        return json.loads(text)["items"]
 
     def numbers(self):
         """Each port's counters, as asicd has them, from when they stand still: {port: {counter: value}}."""
         def read():
-            return {p["port"]: {k: v for k, v in p["counters"].items() if isinstance(v, int)} for p in self._ports()}
+            return {p["port"]: {k: v for k, v in p["counters"].items() if isinstance(v, int)} for p in self.chip_ports()}
 
         last, end = read(), time.monotonic() + 20
         while time.monotonic() < end:
@@ -87,11 +78,7 @@ class ChipSwitch(openflow.Switch):
         """All flows with where they stand and why. In small pages, because the agent forwards nothing meanwhile."""
         rows, cursor = [], 0
         while cursor is not None:
-            page = f"/v1/flows?limit=100&cursor={cursor}"
-            status, text = ask(os.path.join(self.folder, "ofagentd.sock"), 30, "GET", page, None)
-            if status != 200:
-                raise ConnectionError(f"ofagentd answers {status}: {text}")
-            part = json.loads(text)
+            part = self.get(f"/v1/flows?limit=100&cursor={cursor}")
             rows += part["items"]
             cursor = part["next"]
         return rows
@@ -109,12 +96,6 @@ class ChipSwitch(openflow.Switch):
         wide = max((len(r[2]) for r in rows), default=4)
         head = ("TABLE", "PRIORITY", "FLOW", "WHERE", "WHY")
         return "\n".join(f"{t:>5} {a:>8} {b:{wide}} {c:8} {d}" for t, a, b, c, d in [head, *rows])
-
-    def delete(self):
-        try:
-            super().delete()
-        finally:
-            net.end_by_pid_file(os.path.join(self.folder, "asicd.pid"), "asicd")
 
 
 class Measure:

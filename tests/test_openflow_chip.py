@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenFlow on a chip that was not made for it: what its tables can do it answers itself, the rest is the software's."""
 
-import json
 import os
 import struct
 import time
@@ -10,7 +9,6 @@ import pytest
 
 from lib import net, openflow
 from lib.openflow import FLOW_MOD, PACKET_IN, PORT_STATUS
-from lib.switch import ask
 
 CONTROLLER = ("--controller", f"tcp:127.0.0.1:{openflow.PORT}")
 LISTENING = ("--controller", f"ptcp:127.0.0.1:{openflow.PORT}")
@@ -20,14 +18,9 @@ CHIP = ("--profile", "nxp-t1040")
 class ChipSwitch(openflow.Switch):
     """The same switch, its ports asicd's."""
 
-    def asic(self, page):
-        status, text = ask(os.path.join(self.folder, "asicd.sock"), 20, "GET", page, None)
-        assert status == 200, text
-        return json.loads(text)
-
     def to_cpu(self):
         """Packets that the chip gave to the CPU."""
-        return sum(p["counters"]["rx_cpu_packets"] for p in self.asic("/v1/ports")["items"])
+        return sum(p["counters"]["rx_cpu_packets"] for p in self.chip_ports())
 
     def by_chip(self):
         """Packets that the chip sent out by itself."""
@@ -51,11 +44,11 @@ class ChipSwitch(openflow.Switch):
         net.wait_until("the chip to be as it should", lambda: (self.status()["chip"] or {}).get("state") == "open"
                        and self.status()["chip"]["settled"])
 
-    def delete(self):
-        try:
-            super().delete()
-        finally:
-            net.end_by_pid_file(os.path.join(self.folder, "asicd.pid"), "asicd")
+    def start(self, *words):
+        """With the chip and a controller that the test speaks for, which comes back."""
+        self.up(*LISTENING, *CHIP, *words)
+        self.settled()
+        return self.peer()
 
 
 @pytest.fixture
@@ -72,15 +65,23 @@ def oxm(field, value, width):
     return struct.pack("!HBB", 0x8000, field << 1, width) + value.to_bytes(width, "big")
 
 
-def flow(peer, fields, actions, priority=1, meter=None, idle=0, command=0, flags=0, table=0):
-    """A flow_mod of 1.3: fields as (number, value, bytes), actions as bytes."""
+def flow_mod(peer, fields, todo, priority=1, idle=0, command=0, flags=0, table=0):
+    """A flow_mod of 1.3: fields as (number, value, bytes), instructions as bytes."""
     body = b"".join(oxm(*f) for f in fields)
     match = struct.pack("!HH", 1, 4 + len(body)) + body
     match += bytes(-len(match) % 8)
-    todo = b"" if meter is None else struct.pack("!HHI", 6, 8, meter)
-    todo += struct.pack("!HH4x", 4, 8 + len(actions)) + actions
     peer.send(FLOW_MOD, struct.pack("!QQBBHHHIIIH2x", 0, 0, table, command, idle, 0, priority, 0xffffffff, 0xffffffff,
                                     0xffffffff, flags) + match + todo)
+
+
+def flow(peer, fields, actions, meter=None, **kw):
+    """The same with actions as bytes, all of them at once."""
+    todo = b"" if meter is None else struct.pack("!HHI", 6, 8, meter)
+    flow_mod(peer, fields, todo + struct.pack("!HH4x", 4, 8 + len(actions)) + actions, **kw)
+
+
+def goto(peer, fields, table, to):
+    flow_mod(peer, fields, struct.pack("!HHB3x", 1, 8, to), table=table)
 
 
 def out(port):
@@ -101,9 +102,7 @@ def mac(host):
 
 
 def test_what_the_chip_can_do_it_does(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     both_ways(peer)
     sw.reaches(1, 2)
     before = sw.to_cpu()
@@ -124,9 +123,7 @@ def test_what_the_chip_can_do_it_does(sw):
 
 
 def test_stations_stand_in_the_mac_table(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     for n in (1, 2):
         flow(peer, [(ETH_DST, mac(sw.hosts[n - 1]), 6)], out(n))
     flow(peer, [(ETH_DST, 0xffffffffffff, 6)], out(0xfffffffb))
@@ -140,9 +137,7 @@ def test_stations_stand_in_the_mac_table(sw):
 
 
 def test_what_it_can_not_do_is_trapped(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     both_ways(peer)
     # in front: the same packets, and a new source address for them, which the chip does not write
     source = mac(sw.hosts[0])
@@ -227,9 +222,7 @@ def test_a_learning_controller(sw):
 
 
 def test_tables_of_another_version(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     both_ways(peer)
     sw.reaches(1, 2)
     peer.close()
@@ -249,9 +242,7 @@ def test_tables_of_another_version(sw):
 
 
 def test_many_flows(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     for n in range(1200):
         flow(peer, [(ETH_TYPE, 0x0800, 2), (12, 0x0a010000 + n, 4)], out(1 + n % 2), priority=2)
     peer.barrier()
@@ -313,9 +304,7 @@ def test_its_chip_is_ofagentds_alone(sw):
 
 
 def test_what_is_sent_arrives_or_is_counted(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     # four of each message: more in one turn than the chip's ring has room for
     messages, count = 500, 2000
 
@@ -365,9 +354,7 @@ def test_links_at_once(sw):
 
 
 def test_the_chip_forwards_without_its_agent(sw):
-    sw.up(*LISTENING, *CHIP)
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start()
     both_ways(peer)
     sw.reaches(1, 2)
     sw.kill()
@@ -396,19 +383,8 @@ def test_the_chip_forwards_without_its_agent(sw):
     assert "stopped" in said, said
 
 
-def goto(peer, fields, table, to, priority=1):
-    body = b"".join(oxm(*f) for f in fields)
-    match = struct.pack("!HH", 1, 4 + len(body)) + body
-    match += bytes(-len(match) % 8)
-    todo = struct.pack("!HHB3x", 1, 8, to)
-    peer.send(FLOW_MOD, struct.pack("!QQBBHHHIIIH2x", 0, 0, table, 0, 0, 0, priority, 0xffffffff, 0xffffffff,
-                                    0xffffffff, 0) + match + todo)
-
-
 def test_flows_of_two_tables(sw):
-    sw.up(*LISTENING, *CHIP, "--versions", "1.3")
-    sw.settled()
-    peer = sw.peer()
+    peer = sw.start("--versions", "1.3")
     for n in (1, 2):
         goto(peer, [(IN_PORT, n, 4)], 0, 1)
         flow(peer, [(IN_PORT, n, 4)], out(3 - n), table=1)

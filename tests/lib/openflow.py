@@ -67,10 +67,17 @@ class Switch:
     def folder(self):
         return os.path.join(os.environ.get("TANDEM_RUN", "/run/tandem"), self.name)
 
-    def status(self):
-        status, text = ask(os.path.join(self.folder, "ofagentd.sock"), 20, "GET", "/v1/status", None)
-        assert status == 200, text
+    def get(self, page, daemon="ofagentd"):
+        status, text = ask(os.path.join(self.folder, f"{daemon}.sock"), 30, "GET", page, None)
+        assert status == 200, f"{daemon} answers {status}: {text}"
         return json.loads(text)
+
+    def status(self):
+        return self.get("/v1/status")
+
+    def chip_ports(self):
+        """The ports as asicd has them, of a switch on a chip."""
+        return self.get("/v1/ports", "asicd")["items"]
 
     def pid(self):
         with open(os.path.join(self.folder, "ofagentd.pid"), encoding="utf-8") as f:
@@ -122,7 +129,8 @@ class Switch:
         try:
             self.tandem("openflow", "down", check=False, timeout=30)
         finally:
-            net.end_by_pid_file(os.path.join(self.folder, "ofagentd.pid"), "ofagentd")
+            for daemon in ("ofagentd", "asicd"):
+                net.end_by_pid_file(os.path.join(self.folder, f"{daemon}.pid"), daemon)
             for h in self.hosts:
                 h.delete()
             self.ns.delete()
