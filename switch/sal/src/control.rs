@@ -49,6 +49,26 @@ pub struct Request<'a> {
     pub output: bool,
 }
 
+impl Request<'_> {
+    /// The command, without where its body and its results lie.
+    ///
+    /// # Errors
+    /// A body longer than any object.
+    pub fn command(&self, token: u64, epoch: u32) -> Result<raw::tnd_cmd, PostError> {
+        Ok(raw::tnd_cmd {
+            op: self.op,
+            cls: self.cls,
+            flags: self.flags & !raw::TND_CMD_ARENA,
+            cookie: token,
+            lease: self.lease,
+            body_size: u32::try_from(self.body.len()).map_err(|_| PostError::Impossible)?,
+            arg: self.arg,
+            epoch,
+            ..Default::default()
+        })
+    }
+}
+
 /// Why a command was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
@@ -226,18 +246,8 @@ impl SalControl {
         if p.cmd.free_slots()? == 0 {
             return Err(PostError::Full);
         }
-        let mut cmd = raw::tnd_cmd {
-            op: request.op,
-            cls: request.cls,
-            flags: request.flags & !raw::TND_CMD_ARENA,
-            cookie: token,
-            seq: p.next_seq,
-            lease: request.lease,
-            body_size: u32::try_from(request.body.len()).map_err(|_| PostError::Impossible)?,
-            arg: request.arg,
-            epoch: self.epoch,
-            ..Default::default()
-        };
+        let mut cmd = request.command(token, self.epoch)?;
+        cmd.seq = p.next_seq;
         let mut body = None;
         if request.body.len() <= raw::TND_BODY_INLINE {
             for (to, from) in cmd.body.iter_mut().zip(request.body) {

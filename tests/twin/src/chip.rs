@@ -493,6 +493,12 @@ impl Direct {
         request: &Request<'_>,
         deadline: u64,
     ) -> Result<Command, PostError> {
+        let mut cmd = request.command(token, self.epoch)?;
+        cmd.out_size = match (request.output, request.op) {
+            (false, _) => 0,
+            (true, raw::TND_OP_DUMP) => self.chip.lock().page,
+            (true, _) => OUT,
+        };
         let seq = self.seq;
         self.seq += 1;
         self.pending.insert(seq, (token, deadline));
@@ -500,22 +506,7 @@ impl Direct {
         self.counters.posted += 1;
         Ok(Command {
             seq,
-            cmd: raw::tnd_cmd {
-                op: request.op,
-                cls: request.cls,
-                flags: request.flags,
-                lease: request.lease,
-                arg: request.arg,
-                cookie: token,
-                body_size: u32::try_from(request.body.len()).map_err(|_| PostError::Impossible)?,
-                out_size: match (request.output, request.op) {
-                    (false, _) => 0,
-                    (true, raw::TND_OP_DUMP) => self.chip.lock().page,
-                    (true, _) => OUT,
-                },
-                epoch: self.epoch,
-                ..Default::default()
-            },
+            cmd,
             body: request.body.to_vec(),
         })
     }

@@ -193,20 +193,11 @@ struct Stepped {
 impl Stepped {
     fn command(&mut self, token: u64, request: &Request<'_>) -> Command {
         self.seq += 1;
+        let mut cmd = request.command(token, self.epoch).unwrap();
+        cmd.out_size = if request.output { OUT } else { 0 };
         Command {
             seq: self.seq,
-            cmd: raw::tnd_cmd {
-                op: request.op,
-                cls: request.cls,
-                flags: request.flags,
-                lease: request.lease,
-                arg: request.arg,
-                cookie: token,
-                body_size: request.body.len() as u32,
-                out_size: if request.output { OUT } else { 0 },
-                epoch: self.epoch,
-                ..Default::default()
-            },
+            cmd,
             body: request.body.to_vec(),
         }
     }
