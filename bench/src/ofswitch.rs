@@ -62,10 +62,7 @@ impl Who {
 
 /// Pairs of figures of both, measured in turns.
 pub fn pairs<T>(count: usize, mut measure: impl FnMut(Who) -> Result<T>) -> Result<Vec<(T, T)>> {
-    ensure!(
-        ovs::is_there(),
-        "the peer is missing: apt-get install openvswitch-switch"
-    );
+    ovs::required()?;
     let mut pairs = Vec::new();
     for pair in 0..count {
         eprint!("\r  pair {} of {count}  ", pair + 1);

@@ -121,11 +121,7 @@ impl Tuple {
         if src > 0 {
             fields.push(prefix(Field::Ipv4Src, self.src, src));
         }
-        fields.push(prefix(
-            Field::Ipv4Dst,
-            self.dst,
-            [20, 24, 28, 32][mask / 4 % 4],
-        ));
+        fields.push(prefix(Field::Ipv4Dst, self.dst, DST[mask / 4 % 4]));
         if !(mask / 16).is_multiple_of(2) {
             fields.push(Oxm::exact(Field::TcpDst, u128::from(self.dport)));
         }

@@ -8,7 +8,7 @@
 
 use crate::Options;
 use crate::ofclient::{Client, PRIORITY, barrier, field, flow, put};
-use crate::ofswitch::{self, Calls};
+use crate::ofswitch::{self, Calls, PEER, Who};
 use crate::ovs::{self, Ovs};
 use crate::report::{Row, Target};
 use crate::rig::Rig;
@@ -110,10 +110,7 @@ fn measure(ns: &str, kind: Kind) -> Result<Figures> {
 
 /// Runs it.
 pub fn run(o: &Options) -> Result<Vec<Row>> {
-    ensure!(
-        ovs::is_there(),
-        "the peer is missing: apt-get install openvswitch-switch"
-    );
+    ovs::required()?;
     let rig = Rig::new(&["sw", "own"])?;
     for ns in ["sw", "own"] {
         rig.veth((ns, "p1"), (ns, "q1"))?;
@@ -124,42 +121,21 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     let (own, theirs) = (rig.ns("own"), rig.ns("sw"));
     let mut rows = Vec::new();
     for (kind, word) in Kind::ALL {
-        let mut pairs: Vec<(Figures, Figures)> = Vec::new();
-        for pair in 0..o.pairs {
-            // who goes first changes from pair to pair
-            pairs.push(if pair % 2 == 0 {
-                let ours = measure(&own, kind)?;
-                (ours, measure(&theirs, kind)?)
-            } else {
-                let peers = measure(&theirs, kind)?;
-                (measure(&own, kind)?, peers)
-            });
-        }
-        let peer = "Open vSwitch";
-        let of = |pick: fn(&Figures) -> f64| -> Vec<(f64, f64)> {
-            pairs.iter().map(|(a, b)| (pick(a), pick(b))).collect()
+        let pairs = ofswitch::pairs(o.pairs, |who| match who {
+            Who::Ours => measure(&own, kind),
+            Who::Theirs => measure(&theirs, kind),
+        })?;
+        let mut row = |what: &str, unit, pick: fn(&Figures) -> f64, target| {
+            let of: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| (pick(a), pick(b))).collect();
+            let claim = format!("flow_mod {word}: {what}");
+            rows.push(Row::paired(&claim, unit, PEER, &of, target));
         };
-        rows.push(Row::paired(
-            &format!("flow_mod {word}: {FLOWS} and a barrier"),
-            "flows/s",
-            peer,
-            &of(|f| f.0),
-            Target::RatioAtLeast(3.0),
-        ));
-        rows.push(Row::paired(
-            &format!("flow_mod {word}: a barrier behind each, {FLOWS} standing"),
-            "flows/s",
-            peer,
-            &of(|f| f.1),
-            Target::RatioAtLeast(1.0),
-        ));
-        rows.push(Row::paired(
-            &format!("flow_mod {word}: barrier p50, {FLOWS} standing"),
-            "us",
-            peer,
-            &of(|f| f.2),
-            Target::RatioAtMost(1.0),
-        ));
+        let all = format!("{FLOWS} and a barrier");
+        row(&all, "flows/s", |f| f.0, Target::RatioAtLeast(3.0));
+        let each = format!("a barrier behind each, {FLOWS} standing");
+        row(&each, "flows/s", |f| f.1, Target::RatioAtLeast(1.0));
+        let half = format!("barrier p50, {FLOWS} standing");
+        row(&half, "us", |f| f.2, Target::RatioAtMost(1.0));
     }
     Ok(rows)
 }

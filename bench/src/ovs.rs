@@ -14,6 +14,15 @@ pub fn is_there() -> bool {
     Path::new(SCHEMA).exists() && Path::new("/usr/sbin/ovs-vswitchd").exists()
 }
 
+/// An error where it is not.
+pub fn required() -> Result<()> {
+    ensure!(
+        is_there(),
+        "the peer is missing: apt-get install openvswitch-switch"
+    );
+    Ok(())
+}
+
 /// A running switch; gone when dropped.
 pub struct Ovs {
     dir: PathBuf,
