@@ -146,8 +146,7 @@ fn a_controller_that_does_not_read_is_disconnected() {
     let mut asked = Vec::new();
     // 255 tables are told of each time
     let mut m = Vec::new();
-    let asks = tandem_openflow::model::Asks::TableFeatures(Vec::new());
-    let request = Request::Multipart(tandem_openflow::model::Multipart { more: false, asks });
+    let request = asks(Asks::TableFeatures(Vec::new()));
     encode_request(Version::V13, 1, &request, &mut m).unwrap();
     for _ in 0..1000 {
         asked.extend_from_slice(&m);
@@ -307,14 +306,9 @@ fn a_slave_changes_nothing_and_hears_of_ports_alone() {
     assert_eq!(b.refused(x, &Request::PacketOut(out)), is_slave);
     // but it may ask for everything
     assert_eq!(b.ask(x, &Request::Features).len(), 1);
-    let asks = tandem_openflow::model::Asks::TableFeatures(Vec::new());
-    let question = tandem_openflow::model::Multipart { more: false, asks };
-    assert_eq!(
-        b.ask(x, &Request::Multipart(question))[0].kind,
-        MULTIPART_REPLY
-    );
-    let mut miss = blank();
-    miss.instructions.apply = Some(vec![tandem_openflow::Action::Output {
+    let question = asks(Asks::TableFeatures(Vec::new()));
+    assert_eq!(b.ask(x, &question)[0].kind, MULTIPART_REPLY);
+    let mut miss = applying(vec![Action::Output {
         port: tandem_openflow::port::CONTROLLER,
         max_len: 0xffff,
     }]);
@@ -411,8 +405,7 @@ fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
         let id = b.connect(Version::V13);
         assert!(!b.agent.stands_alone());
         assert_eq!(b.frame(1, &ether(9, 1)), [], "empty tables drop");
-        let mut flow = blank();
-        flow.instructions.apply = Some(vec![tandem_openflow::Action::Output {
+        let flow = applying(vec![Action::Output {
             port: 4,
             max_len: 0,
         }]);

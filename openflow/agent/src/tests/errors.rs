@@ -2,26 +2,11 @@
 //! The type and code of each refusal, and that nothing of what was refused is done.
 
 use super::*;
-use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::*;
-use tandem_openflow::{Action, Field, Instructions, Oxm, port};
+use tandem_openflow::{Action, Field, Oxm, port};
 
 fn to(port: u32) -> Action {
     Action::Output { port, max_len: 128 }
-}
-
-fn applying(actions: Vec<Action>) -> FlowMod {
-    FlowMod {
-        instructions: Instructions {
-            apply: Some(actions),
-            ..Instructions::default()
-        },
-        ..blank()
-    }
-}
-
-fn asks(asks: Asks<'_>) -> Request<'_> {
-    Request::Multipart(Multipart { more: false, asks })
 }
 
 fn flows(b: &Bench) -> u32 {

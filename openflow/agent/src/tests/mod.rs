@@ -7,11 +7,27 @@ mod errors;
 mod packets;
 mod stats;
 
-use tandem_openflow::model::Request;
-use tandem_openflow::{Error, Hello, Version, encode_request};
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::{Asks, FlowMod, Multipart, Request};
+use tandem_openflow::{Action, Error, Hello, Instructions, Version, encode_request};
 use tandem_packet::{Buffer, Frame, Offload};
 
 use crate::{Agent, ConnId, Settings, Wires};
+
+/// A flow of all packets that does so with them.
+pub fn applying(actions: Vec<Action>) -> FlowMod {
+    FlowMod {
+        instructions: Instructions {
+            apply: Some(actions),
+            ..Instructions::default()
+        },
+        ..blank()
+    }
+}
+
+pub fn asks(asks: Asks<'_>) -> Request<'_> {
+    Request::Multipart(Multipart { more: false, asks })
+}
 
 /// Frames that left: port and bytes.
 #[derive(Default)]

@@ -4,20 +4,10 @@
 use super::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::*;
-use tandem_openflow::{Action, Field, Instructions, Oxm, port};
+use tandem_openflow::{Action, Field, Oxm, port};
 
 fn to(port: u32, max_len: u16) -> Action {
     Action::Output { port, max_len }
-}
-
-fn flow(actions: Vec<Action>) -> FlowMod {
-    FlowMod {
-        instructions: Instructions {
-            apply: Some(actions),
-            ..Instructions::default()
-        },
-        ..blank()
-    }
 }
 
 fn buffer(said: &Said) -> u32 {
@@ -29,7 +19,7 @@ fn a_packet_in_says_why_and_whence_and_has_as_much_as_was_wished() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V13);
     let frame = ether(1, 2);
-    let mut miss = flow(vec![to(port::CONTROLLER, 20)]);
+    let mut miss = applying(vec![to(port::CONTROLLER, 20)]);
     miss.cookie = 0xc0;
     b.fine(id, &Request::FlowMod(miss));
     b.frame(3, &frame);
@@ -44,7 +34,7 @@ fn a_packet_in_says_why_and_whence_and_has_as_much_as_was_wished() {
     assert_eq!(body[16..28], [0, 1, 0, 12, 0x80, 0, 0, 4, 0, 0, 0, 3]);
     assert_eq!(body[34..], frame[..20]);
     // the whole packet, and none kept
-    let mut whole = flow(vec![to(port::CONTROLLER, port::NO_BUFFER_LEN)]);
+    let mut whole = applying(vec![to(port::CONTROLLER, port::NO_BUFFER_LEN)]);
     whole.priority = 1;
     b.fine(id, &Request::FlowMod(whole));
     b.frame(3, &frame);
@@ -58,11 +48,14 @@ fn a_packet_in_says_why_and_whence_and_has_as_much_as_was_wished() {
 fn each_controller_gets_it_and_the_first_that_asks_has_the_buffer() {
     let mut b = Bench::new(Settings::default());
     let (x, y) = (b.connect(Version::V13), b.connect(Version::V13));
-    b.fine(x, &Request::FlowMod(flow(vec![to(port::CONTROLLER, 0)])));
+    b.fine(
+        x,
+        &Request::FlowMod(applying(vec![to(port::CONTROLLER, 0)])),
+    );
     b.frame(1, &ether(1, 2));
     let (sx, sy) = (b.said(x), b.said(y));
     assert_eq!(buffer(&sx[0]), buffer(&sy[0]));
-    let mut learned = flow(vec![to(2, 0)]);
+    let mut learned = applying(vec![to(2, 0)]);
     learned.priority = 9;
     learned.buffer = Some(buffer(&sx[0]));
     // the flow is for the packet that waits, too
@@ -87,7 +80,7 @@ fn one_0_asks_about_what_no_flow_matches() {
     let body = &said[0].body;
     // total length, port, reason NO_MATCH
     assert_eq!(body[4..9], [0, 64, 0, 2, 0]);
-    let mut learned = flow(vec![to(3, 0)]);
+    let mut learned = applying(vec![to(3, 0)]);
     learned.buffer = Some(buffer(&said[0]));
     b.fine(id, &Request::FlowMod(learned));
     assert_eq!(std::mem::take(&mut b.out.0), [(3, ether(1, 2))]);
@@ -104,7 +97,7 @@ fn packet_ins_have_a_rate() {
     let id = b.connect(Version::V13);
     b.fine(
         id,
-        &Request::FlowMod(flow(vec![to(port::CONTROLLER, 0xffff)])),
+        &Request::FlowMod(applying(vec![to(port::CONTROLLER, 0xffff)])),
     );
     for _ in 0..1000 {
         b.frame(1, &ether(1, 2));
@@ -125,7 +118,7 @@ fn packet_outs_go_to_ports_through_tables_and_normally() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V13);
     let frame = ether(1, 2);
-    let mut m = flow(vec![to(4, 0)]);
+    let mut m = applying(vec![to(4, 0)]);
     m.matching.fields = vec![Oxm::exact(Field::InPort, 2)];
     b.fine(id, &Request::FlowMod(m));
     let mut out = |in_port, port| {
@@ -164,7 +157,7 @@ fn packet_outs_go_to_ports_through_tables_and_normally() {
 fn normal_learns() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V13);
-    b.fine(id, &Request::FlowMod(flow(vec![to(port::NORMAL, 0)])));
+    b.fine(id, &Request::FlowMod(applying(vec![to(port::NORMAL, 0)])));
     let ports = |sent: Vec<(u32, Vec<u8>)>| sent.iter().map(|s| s.0).collect::<Vec<u32>>();
     assert_eq!(ports(b.frame(1, &ether(2, 1))), [2, 3, 4]);
     assert_eq!(ports(b.frame(3, &ether(1, 2))), [1]);
@@ -178,7 +171,7 @@ fn normal_learns() {
 fn ports_that_are_down_take_and_give_nothing() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V13);
-    b.fine(id, &Request::FlowMod(flow(vec![to(port::ALL, 0)])));
+    b.fine(id, &Request::FlowMod(applying(vec![to(port::ALL, 0)])));
     let change = |bit| {
         Request::PortMod(PortMod {
             port: 2,
@@ -205,7 +198,7 @@ fn timeouts_end_flows_and_are_told() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V13);
     for (n, idle, hard) in [(1u128, 2, 0), (2, 0, 4), (3, 0, 0)] {
-        let mut m = flow(vec![to(4, 0)]);
+        let mut m = applying(vec![to(4, 0)]);
         m.matching.fields = vec![Oxm::exact(Field::InPort, n)];
         (m.idle_timeout, m.hard_timeout) = (idle, hard);
         m.flags = flow_flags::SEND_FLOW_REM;
@@ -241,7 +234,7 @@ fn a_million_flows_in_all_tables_and_not_one_more() {
     let id = b.connect(Version::V13);
     let mut bytes = Vec::new();
     for n in 0..u64::from(most) + 1 {
-        let mut m = flow(vec![to(4, 0)]);
+        let mut m = applying(vec![to(4, 0)]);
         m.table = (n % 2) as u8;
         m.matching.fields = vec![Oxm::exact(Field::EthDst, u128::from(n))];
         encode_request(Version::V13, n as u32, &Request::FlowMod(m), &mut bytes).unwrap();
@@ -264,7 +257,7 @@ fn a_frame_on_paper_changes_nothing() {
     let mut m = blank();
     m.instructions.goto = Some(3);
     b.fine(id, &Request::FlowMod(m));
-    let mut m = flow(vec![to(2, 0), to(port::CONTROLLER, 9)]);
+    let mut m = applying(vec![to(2, 0), to(port::CONTROLLER, 9)]);
     m.table = 3;
     b.fine(id, &Request::FlowMod(m));
     let steps = b.agent.on_paper(1, &ether(1, 2), b.now);

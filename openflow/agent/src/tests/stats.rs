@@ -4,11 +4,7 @@
 use super::*;
 use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_openflow::model::*;
-use tandem_openflow::{Action, Instructions, port};
-
-fn asks(asks: Asks<'_>) -> Request<'_> {
-    Request::Multipart(Multipart { more: false, asks })
-}
+use tandem_openflow::{Action, port};
 
 /// A switch with a flow that all packets meet, a group, a meter, and a packet that went from port 1 to port 2.
 fn busy(version: Version) -> (Bench, ConnId) {
@@ -21,11 +17,7 @@ fn busy(version: Version) -> (Bench, ConnId) {
         port: 2,
         max_len: 0,
     };
-    let mut flow = blank();
-    flow.instructions = Instructions {
-        apply: Some(vec![to_2]),
-        ..Instructions::default()
-    };
+    let mut flow = applying(vec![to_2]);
     if version == Version::V13 {
         b.fine(
             id,
@@ -214,8 +206,7 @@ fn counters_of_a_switch_that_stood_alone_are_the_ports_too() {
 fn ports_count_on_and_lose_what_the_other_version_has_not() {
     let mut b = Bench::new(Settings::default());
     let id = b.connect(Version::V10);
-    let mut flow = blank();
-    flow.instructions.apply = Some(vec![Action::Enqueue10 { port: 2, queue: 1 }]);
+    let flow = applying(vec![Action::Enqueue10 { port: 2, queue: 1 }]);
     b.fine(id, &Request::FlowMod(flow));
     assert_eq!(b.frame(1, &ether(1, 2)).len(), 1);
     let quiet = PortMod {
