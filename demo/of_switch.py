@@ -57,7 +57,8 @@ class ChipSwitch(openflow.Switch):
     def numbers(self):
         """Each port's counters, as asicd has them, from when they stand still: {port: {counter: value}}."""
         def read():
-            return {p["port"]: {k: v for k, v in p["counters"].items() if isinstance(v, int)} for p in self.chip_ports()}
+            return {p["port"]: {k: v for k, v in p["counters"].items() if isinstance(v, int)}
+                    for p in self.chip_ports()}
 
         last, end = read(), time.monotonic() + 20
         while time.monotonic() < end:
