@@ -24,8 +24,7 @@ class ChipSwitch(openflow.Switch):
 
     def by_chip(self):
         """Packets that the chip sent out by itself."""
-        counted = [p["counters"] for p in self.asic("/v1/ports")["items"]]
-        return sum(c["tx_packets"] - c["tx_cpu_packets"] for c in counted)
+        return sum(p["counters"]["tx_packets"] - p["counters"]["tx_cpu_packets"] for p in self.chip_ports())
 
     def answers(self, a, b, count):
         """When the answers to `count` pings came."""
