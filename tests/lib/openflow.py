@@ -151,10 +151,12 @@ class Peer:
         self.s.sendall(struct.pack("!BBHI", self.version, kind, 8 + len(body), xid) + body)
 
     def next(self, timeout=5):
-        """The next message: type, xid, body; None at the end of the connection. Echo requests are answered."""
-        end = time.monotonic() + timeout
+        """The next message: type, xid, body; None at the end of the connection. Echo requests are answered.
+
+        `timeout`: seconds; None waits for as long as it takes."""
+        end = None if timeout is None else time.monotonic() + timeout
         while len(self.rest) < 8 or len(self.rest) < struct.unpack_from("!H", self.rest, 2)[0]:
-            self.s.settimeout(max(end - time.monotonic(), 0.001))
+            self.s.settimeout(None if end is None else max(end - time.monotonic(), 0.001))
             try:
                 more = self.s.recv(65536)
             except ConnectionResetError:
@@ -166,7 +168,7 @@ class Peer:
         body, self.rest = self.rest[8:length], self.rest[length:]
         if kind == ECHO_REQUEST:
             self.send(ECHO_REPLY, body, xid)
-            return self.next(end - time.monotonic())
+            return self.next(None if end is None else end - time.monotonic())
         return kind, xid, body
 
     def wait(self, kind, timeout=5):
