@@ -179,8 +179,8 @@ def test_another_locale_and_time_zone(make):
     sw.route_hosts(2)
     tandem = os.path.join(binaries(), "tandem")
     shown = []
-    for env in ({}, {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"},
-                {"LC_ALL": "C", "TZ": ":nonsense"}):
+    for env in [dict[str, str](), {"LC_ALL": "tr_TR.UTF-8", "LANG": "tr_TR.UTF-8", "TZ": "Asia/Kathmandu"},
+                {"LC_ALL": "C", "TZ": ":nonsense"}]:
         words = ["env", *[f"{k}={v}" for k, v in env.items()], tandem, "--name", sw.instance]
         # routes as the kernel told of them: in another order after a restart
         shown.append([sorted(sw.ns.exec(*words, *w).splitlines()) for w in (

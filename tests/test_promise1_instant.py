@@ -51,7 +51,7 @@ def bridged(_, number):
 
 
 # name: (topology, frame, commands before, command to the first answer, command to the second)
-CASES = {
+CASES: dict[str, tuple] = {
     "a route": (
         router, four, [], "ip route replace 77.0.0.0/16 via 10.2.0.2", "ip route replace 77.0.0.0/16 via 10.3.0.2"),
     "a route of IPv6": (

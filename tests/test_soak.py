@@ -36,10 +36,10 @@ class Churn(threading.Thread):
         steps = PREFIXES // BATCH
         try:
             while not self.stop.is_set():
-                block, phase = turn % steps, turn // steps % 3
+                at, phase = turn % steps, turn // steps % 3
                 verb = ("add", "replace", "del")[phase]
                 via = "" if phase == 2 else f" via 10.{2 + phase}.0.2"
-                block = range(block * BATCH, (block + 1) * BATCH)
+                block = range(at * BATCH, (at + 1) * BATCH)
                 self.sw.ns.ip_batch(f"route {verb} 100.{i >> 8}.{i & 255}.0/24{via}" for i in block)
                 self.done += BATCH
                 turn += 1

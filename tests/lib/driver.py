@@ -35,6 +35,7 @@ class DriverSwitch(Switch):
     """The driver's ports, as new; hosts get the NICs of the machine that are cabled to them."""
 
     has_asic = True
+    ns: Home
 
     def __init__(self, prefix):
         self.prefix = prefix

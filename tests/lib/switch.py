@@ -124,6 +124,14 @@ class Switch:
     def __exit__(self, *_):
         self.delete()
 
+    def host(self, name, port, mac=None):
+        """A host at a port, in a namespace of its own."""
+        raise NotImplementedError
+
+    def start(self):
+        """What forwards in the kernel's place, if anything does."""
+        raise NotImplementedError
+
     def ip(self, *words, **kw):
         return self.ns.ip(*words, **kw)
 

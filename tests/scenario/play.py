@@ -502,9 +502,9 @@ class Play:
             return False
         forgiven = self.forgiven
         for v in {k[0] for k in self.flows[0]} - self.unanswered:
-            want, got = (set(fates({k: f for k, f in flows.items() if k[0] == v})) for flows in self.flows)
-            if self.forgiven < 2 and want != got and got - want <= {"none"} and all(
-                    x.endswith((" icmp 0301", " icmp 0103")) for x in want - got):
+            kernel, chip = (set(fates({k: f for k, f in flows.items() if k[0] == v})) for flows in self.flows)
+            if self.forgiven < 2 and kernel != chip and chip - kernel <= {"none"} and all(
+                    x.endswith((" icmp 0301", " icmp 0103")) for x in kernel - chip):
                 self.unanswered.add(v)
                 self.forgiven += 1
                 self.allow("an ICMP error that one side did not send")

@@ -125,8 +125,8 @@ def life(rnd, policy, empty):
     run(f"devlink dev param set {DEV} name policy value {policy} cmode runtime")
     there, accepted, refusals = {}, 0, 0
     for turn in range(4):
-        fresh = [object_of(rnd, n) for n in rnd.sample(range(250), 60)]
-        fresh = {c: (k, u) for k, c, u in fresh if c not in there}
+        drawn = [object_of(rnd, n) for n in rnd.sample(range(250), 60)]
+        fresh = {c: (k, u) for k, c, u in drawn if c not in there}
         refused = batch(fresh)
         for command, why in refused.items():
             if "clsw: " not in why:
