@@ -182,6 +182,23 @@ impl Datapath {
         (sum(f.packets, packets), sum(f.bytes, bytes))
     }
 
+    /// Which flows packets have met here is told to the chip where it asks, and what it knows of their use is taken.
+    pub(crate) fn met(&mut self) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        let met = self.switch.take_met();
+        if !met.is_empty() {
+            below.chip.met(&met);
+        }
+        for (n, used) in below.chip.take_ended() {
+            self.switch.used(n, used);
+        }
+        for n in below.chip.take_asks() {
+            self.switch.ask(n);
+        }
+    }
+
     /// Time up to which it is known which flows were used, so that none ends that was.
     pub(crate) fn known_ns(&mut self, now_ns: u64, due: bool) -> u64 {
         let Some(below) = &mut self.below else {

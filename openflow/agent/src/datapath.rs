@@ -121,8 +121,11 @@ impl Datapath {
         budget: usize,
         removed: &mut Vec<FlowRemoved>,
     ) -> Option<u64> {
+        self.met();
         let known = self.known_ns(now_ns, false);
-        let next = self.switch.expire(known, budget, removed);
+        let chip = self.below.as_ref().map(|b| &b.chip);
+        let busy = |n: u32| chip.is_some_and(|c| c.is_busy_with(n));
+        let next = self.switch.expire(known, budget, busy, removed);
         self.changed(removed);
         self.late(removed);
         if next.is_some_and(|at| at <= now_ns) && known < now_ns {

@@ -88,6 +88,7 @@ impl Chip {
         let mut flows = BTreeMap::new();
         for c in changes {
             let flow = switch.flow(c.flow).filter(|f| !gone(c) && self.meets(f));
+            self.uses.set_timeout(c.flow, flow.map_or(0, |f| f.idle));
             flows.insert(c.flow, flow.map(of_pipeline));
         }
         let rules = self.compose.batch(flows.into_iter().collect());
@@ -141,6 +142,10 @@ impl Chip {
             self.parts(*id);
             self.joins(*id);
         }
+        let changed = rules.iter().map(|c| match c {
+            Change::Add { id, .. } | Change::Modify { id, .. } | Change::Remove { id } => id,
+        });
+        self.uses.touched.extend(changed.chain(&moved));
         let rules = rules.into_iter().map(possible).collect();
         let writes = self.offload.batch(rules);
         self.apply(writes);

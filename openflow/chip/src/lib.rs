@@ -41,6 +41,7 @@ mod row;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod uses;
 mod want;
 
 pub use counts::{Counted, Tally};
@@ -64,6 +65,7 @@ use counts::Counts;
 use ports::{PortIs, Ports};
 use profile::Known;
 use room::{Room, release};
+use uses::Uses;
 use want::{Command, Row, Scope, Target, Want};
 
 /// Steps that wait, above which no further change should be brought.
@@ -174,6 +176,9 @@ pub struct Chip {
     room: Room,
     lines: u32,
     counts: Counts,
+    uses: Uses,
+    /// As of the last turn.
+    now_ns: u64,
     port_stats: HashMap<u16, raw::tnd_port_stats>,
     troubles: Troubles,
 }
@@ -226,6 +231,8 @@ impl Chip {
             room: Room::default(),
             lines: 0,
             counts: Counts::default(),
+            uses: Uses::default(),
+            now_ns: 0,
             port_stats: HashMap::default(),
             troubles: Troubles::default(),
         };
@@ -250,6 +257,7 @@ impl Chip {
         )?;
         let sizes = self.known.sizes(fixed::<raw::tnd_pool>(&out))?;
         profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
+        self.now_ns = now_ns;
         self.pair = usize::from(device.limit(1) > 0);
         let guards = self.known.guard_lines(&self.guards());
         self.lines = sizes.lines.saturating_sub(guards);
@@ -284,6 +292,7 @@ impl Chip {
         self.offload = self.known.empty();
         self.want = Want::default();
         self.counts.clear();
+        self.uses.clear();
         self.miss = Act::Cpu;
         self.setup.version = version;
         // The guards are others: there is no moment without them if all is written anew
@@ -378,6 +387,27 @@ impl Chip {
         self.counts.take_used()
     }
 
+    /// May packets meet a flow in the chip at this moment, where nothing tells of them? Then it is not idle.
+    pub fn is_busy_with(&self, id: FlowId) -> bool {
+        self.lost().is_none() && self.uses.is_busy(id)
+    }
+
+    /// The same of flows that it ended for, and when: they were perhaps used until then.
+    pub fn take_ended(&mut self) -> Vec<(FlowId, u64)> {
+        self.uses.take_used()
+    }
+
+    /// Flows whose next packet is to be told to [`Chip::met`]: their entries trap until then.
+    pub fn take_asks(&mut self) -> Vec<FlowId> {
+        self.uses.take_asks()
+    }
+
+    /// Packets have met these flows in software.
+    pub fn met(&mut self, flows: &[FlowId]) {
+        let rules = self.uses.met(flows);
+        self.ask(&rules, false);
+    }
+
     /// The sum of a flow that is gone, once its rows' last counts are known.
     pub fn whole(&mut self, tally: Tally) -> Option<Counted> {
         self.counts.whole(tally)
@@ -421,7 +451,10 @@ impl Chip {
 
     /// When [`Chip::turn`] is to be called at the latest.
     pub fn next_ns(&self) -> Option<u64> {
-        let overdue = self.device.as_ref().and_then(|d| d.next_deadline_ns());
+        let device = self.device.as_ref();
+        let overdue = device.and_then(|d| d.next_deadline_ns());
+        let asks = device.and_then(|_| self.uses.next_ns());
+        let overdue = overdue.into_iter().chain(asks).min();
         match self.trust {
             Trust::Trapped { retry_ns } => Some(overdue.map_or(retry_ns, |o| o.min(retry_ns))),
             _ => overdue,
@@ -436,8 +469,49 @@ impl Chip {
 
     /// The decision's writes: what is wanted from here on, and the commands for it.
     fn apply(&mut self, writes: Vec<Write>) {
-        for w in writes {
+        let mut ask = Vec::new();
+        for mut w in writes {
+            if let Write::MacPut { flow, act, .. } = &mut w
+                && act.real()
+                && self.uses.is_stale(&self.timed(*flow))
+            {
+                *act = Act::Cpu;
+                ask.push(*flow);
+            }
             self.write(w);
+        }
+        self.ask(&ask, true);
+        for rule in std::mem::take(&mut self.uses.touched) {
+            self.stands(rule);
+        }
+    }
+
+    /// Rules' entries trap, so that it is seen whether they are used, or no longer.
+    pub(crate) fn ask(&mut self, rules: &[RuleId], to: bool) {
+        if rules.is_empty() {
+            return;
+        }
+        let flows: Vec<(RuleId, bool)> = rules.iter().map(|r| (*r, to)).collect();
+        for w in self.offload.ask(&flows) {
+            self.write(w);
+        }
+        for rule in rules {
+            self.stands(*rule);
+        }
+    }
+
+    /// The flows of a rule that have an idle timeout.
+    fn timed(&self, rule: RuleId) -> Vec<FlowId> {
+        let flows = self.flows_of.get(&rule);
+        self.uses.timed(flows.map_or(&[][..], Vec::as_slice))
+    }
+
+    /// Who asks whether a rule's entry is used learns how it stands.
+    fn stands(&mut self, rule: RuleId) {
+        let (flows, entry) = (self.timed(rule), self.offload.forwards(rule));
+        let (now, mark) = (self.now_ns, self.mark());
+        if self.uses.stands(rule, flows, entry, now, mark) {
+            self.ask(&[rule], false);
         }
     }
 
@@ -501,7 +575,9 @@ impl Chip {
                     self.drop_object(Target::Set(id), Scope::Nothing, false);
                 }
             }
-            Write::MacPut { key, act, .. } => {
+            Write::MacPut { key, act, flow } => {
+                self.uses.written(&key);
+                self.uses.touched.insert(flow);
                 let fid = want::fid(key.vlan);
                 if self.want.vlans.insert(fid) {
                     self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::Nothing, false);
@@ -513,6 +589,7 @@ impl Chip {
                 self.push(op, Target::Mac(key), self.scope_of(&key), act.real());
             }
             Write::MacDel(key) => {
+                self.uses.written(&key);
                 self.want.macs.remove(&key);
                 self.drop_object(Target::Mac(key), self.scope_of(&key), true);
             }

@@ -31,6 +31,11 @@ impl Chip {
     /// Posts what may be posted, and looks at what was answered. True: something was.
     pub fn turn(&mut self, now_ns: u64) -> bool {
         let mut any = false;
+        self.now_ns = now_ns;
+        if self.device.is_some() && !self.is_busy() {
+            let due = self.uses.due(now_ns);
+            self.ask(&due, true);
+        }
         for _ in 0..ROUNDS {
             self.go_on(now_ns);
             let Some(device) = &mut self.device else {
@@ -42,6 +47,7 @@ impl Chip {
             for a in answers {
                 self.answered(a, now_ns);
             }
+            self.settle_uses();
             match reaped {
                 Ok(0) => return any,
                 Ok(_) => any = true,
@@ -50,6 +56,13 @@ impl Chip {
         }
         // there may be more
         true
+    }
+
+    /// Entries that don't forward any more have stopped to when the chip has said so.
+    fn settle_uses(&mut self) {
+        let mut uses = std::mem::take(&mut self.uses);
+        uses.settle(self.now_ns, |mark| self.is_settled_to(mark));
+        self.uses = uses;
     }
 
     /// The next state, where this one has nothing left to do; and what may be posted.
@@ -344,6 +357,7 @@ impl Chip {
         self.void();
         self.flights.clear();
         self.room.void();
+        self.uses.lost(self.now_ns);
         self.device = None;
         self.trust = Trust::Lost { why: why.into() };
     }

@@ -176,7 +176,9 @@ impl Offload {
             Act::Drop => false,
         };
         let table = e.mac.is_some() && e.only != Some(Only::Acl);
-        table && act && !e.flow.idle && !e.flow.counted
+        // Whether it is idle the rows see by themselves
+        let rows = e.flow.idle && !e.wide() && self.row_act(e).real();
+        table && act && !rows && !e.flow.counted
     }
 
     pub(crate) fn set_free(&self, e: &Entry) -> bool {

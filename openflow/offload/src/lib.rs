@@ -105,7 +105,8 @@ pub struct Flow {
     pub fields: Vec<Oxm>,
     /// What it does.
     pub wanted: Wanted,
-    /// Has it an idle timeout? Then it must be seen whether it is used.
+    /// Has it an idle timeout? Then it must be seen whether it is used: where it stands in the MAC table, which counts
+    /// nothing, by [`Offload::ask`].
     pub idle: bool,
     /// Must its packets be counted? Then it does not stand where nothing counts.
     pub counted: bool,
@@ -130,6 +131,17 @@ pub enum Vlan {
 pub struct MacKey {
     pub vlan: Vlan,
     pub address: u64,
+}
+
+/// An entry of the MAC table that may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forwards {
+    /// What it is for.
+    pub key: MacKey,
+    /// It does.
+    pub now: bool,
+    /// It is not to, so that it is seen whether packets come.
+    pub asked: bool,
 }
 
 /// A write to the chip; each is done whole or not at all.
@@ -276,6 +288,8 @@ pub(crate) struct Entry {
     /// No room in the ACL, in the MAC table: tried again when there is some.
     pub acl_denied: bool,
     pub mac_denied: bool,
+    /// Its entry of the MAC table traps, so that it is seen whether packets come.
+    pub asked: bool,
     /// Flows in front that meet it and are holes.
     pub holes: u32,
     /// Flows in front that meet it and that only the MAC table does, and their traffic.
@@ -472,6 +486,7 @@ impl Offload {
             state: ABSENT,
             acl_denied: false,
             mac_denied: false,
+            asked: false,
             holes: 0,
             pushed: (0, 0),
             price: None,
@@ -499,6 +514,29 @@ impl Offload {
         }
         self.sense(id, true);
         self.wake(id);
+    }
+
+    /// Entries of the MAC table trap from here on, or no longer, so that it is seen whether their flows are used. Of those
+    /// that don't stand there it is kept for when they do.
+    pub fn ask(&mut self, flows: &[(Id, bool)]) -> Vec<Write> {
+        for (id, to) in flows {
+            if let Some(e) = self.flows.get_mut(id) {
+                e.asked = *to;
+                self.touched.push(*id);
+            }
+        }
+        self.plan()
+    }
+
+    /// A flow's entry of the MAC table. `None`: it has none that could answer.
+    pub fn forwards(&self, id: Id) -> Option<Forwards> {
+        let e = self.flows.get(&id)?;
+        let stands = e.state.stand == Stand::Mac && e.act.real();
+        e.mac.filter(|_| stands).map(|key| Forwards {
+            key,
+            now: e.standing.mac.is_some_and(Act::real),
+            asked: e.asked,
+        })
     }
 
     /// What flows have to do, as measured. What trades traffic for traffic is decided anew.

@@ -66,12 +66,13 @@ impl Offload {
     fn wanted(&self, e: &Entry) -> Standing {
         let turned = e.holes > 0;
         let now = |act: Act| if turned { Act::Cpu } else { act };
+        let seen = |act: Act| if e.asked { Act::Cpu } else { now(act) };
         let mut want = Standing {
             rows: vec![None; e.rows.len()],
             ..Standing::default()
         };
         match e.state.stand {
-            Stand::Mac => want.mac = Some(now(e.act)),
+            Stand::Mac => want.mac = Some(seen(e.act)),
             Stand::Miss => want.miss = Some(now(e.act)),
             Stand::Acl { wide } => {
                 let act = now(self.row_act(e));

@@ -9,7 +9,7 @@ use tandem_openflow::Field;
 pub enum NotMac {
     /// Its match or answer is not one of the MAC table's.
     Other,
-    /// It has an idle timeout, and entries of the MAC table age by the source.
+    /// It has an idle timeout, and the ACL, which can do all of it, sees by itself whether it is used.
     Idle,
     /// Its packets are to be counted, and the MAC table counts nothing.
     Counted,
@@ -49,7 +49,12 @@ impl Share {
 pub enum Why {
     /// In the MAC table.
     #[allow(missing_docs)]
-    Mac { key: MacKey, turned: u32 },
+    Mac {
+        key: MacKey,
+        turned: u32,
+        /// It traps, so that it is seen whether packets come.
+        asked: bool,
+    },
     /// In the MAC table, to trap: its answer is beyond the chip, or the controller.
     #[allow(missing_docs)]
     MacTrap { key: MacKey, beyond: Option<Beyond> },
@@ -159,6 +164,7 @@ impl Offload {
             Stand::Mac => Why::Mac {
                 key: e.mac?,
                 turned: e.holes,
+                asked: e.asked,
             },
             Stand::Miss => Why::Miss,
             Stand::Idle => Why::Software {
@@ -212,7 +218,8 @@ impl Offload {
         if let Stand::Dead(_) = e.state.stand {
             return None;
         }
-        Some(match e.state.real && e.holes == 0 {
+        let asked = e.asked && e.state.stand == Stand::Mac;
+        Some(match e.state.real && e.holes == 0 && !asked {
             false => Share::Nothing,
             true if e.state.hole || !e.rows_exact(e.state.stand) => Share::Part,
             true => Share::Whole,
@@ -285,7 +292,7 @@ impl fmt::Display for NotMac {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotMac::Other => Ok(()),
-            NotMac::Idle => f.write_str(", because the MAC table can't tell that it is idle"),
+            NotMac::Idle => f.write_str(", because rows see whether it is idle"),
             NotMac::Counted => f.write_str(", because the MAC table counts nothing"),
             NotMac::Overlap(id) => {
                 write!(f, ", because flow {id} behind it overlaps it")
@@ -334,8 +341,17 @@ fn turned(f: &mut fmt::Formatter<'_>, by: u32) -> fmt::Result {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Mac { key, turned: by } => {
+            Why::Mac {
+                key,
+                turned: by,
+                asked,
+            } => {
                 write!(f, "in the MAC table, {key}")?;
+                if *asked {
+                    f.write_str(
+                        "; traps until a packet comes, as nothing there tells whether it is idle",
+                    )?;
+                }
                 turned(f, *by)
             }
             Why::MacTrap { key, beyond } => {

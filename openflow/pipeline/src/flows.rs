@@ -549,6 +549,7 @@ impl Switch {
                 generation: hot.generation.wrapping_add(1),
                 flags: m.flags,
                 only: only_port(&m.instructions),
+                asked: hot.asked && old.is_some(),
             };
         }
         self.set_deadline(number);
@@ -682,11 +683,13 @@ impl Switch {
         }
     }
 
-    /// Removes flows whose time is up, after `budget` deadlines at most, and says when the next one is.
+    /// Removes flows whose time is up, after `budget` deadlines at most, and says when the next one is. Packets may meet
+    /// those that are `busy` without coming here: these are not idle.
     pub fn expire(
         &mut self,
         now_ns: u64,
         budget: usize,
+        busy: impl Fn(u32) -> bool,
         removed: &mut Vec<FlowRemoved>,
     ) -> Option<u64> {
         for _ in 0..budget {
@@ -700,9 +703,14 @@ impl Switch {
             self.deadlines.heap.pop();
             let state = match (
                 self.rules.flows.get(number),
-                self.live.hot.get(number as usize),
+                self.live.hot.get_mut(number as usize),
             ) {
-                (Some(f), Some(hot)) if hot.generation == generation => deadline(f, hot),
+                (Some(f), Some(hot)) if hot.generation == generation => {
+                    if f.idle > 0 && busy(number) {
+                        hot.last_ns = hot.last_ns.max(now_ns);
+                    }
+                    deadline(f, hot)
+                }
                 _ => {
                     self.deadlines.stale = self.deadlines.stale.saturating_sub(1);
                     None

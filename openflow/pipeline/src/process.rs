@@ -258,6 +258,10 @@ impl<'r, S: Sink> Run<'r, '_, S> {
             return (Next::Gone, Effect::None);
         };
         count(hot, packet.bytes(), self.now_ns);
+        if hot.asked {
+            hot.asked = false;
+            self.live.met.push(number);
+        }
         // A set of earlier tables would be told of with this flow's cookie
         if hot.only != 0 && set.is_empty() {
             let to = hot.only;

@@ -119,6 +119,8 @@ pub(crate) struct Hot {
     pub(crate) flags: u16,
     /// The port that it sends to, of those that are one port; 0 for all other instructions.
     pub(crate) only: u32,
+    /// Somebody asks for the next packet that meets it.
+    pub(crate) asked: bool,
 }
 
 /// Packets looked up in a table and packets that met a flow there.
@@ -139,6 +141,8 @@ pub(crate) struct Live {
     pub(crate) ports: Ports,
     /// Memory for copies of packets, by how deep in groups they are made.
     pub(crate) copies: Vec<Vec<u8>>,
+    /// Flows that were asked about, and that a packet has met since.
+    pub(crate) met: Vec<u32>,
     /// Buckets that the packet at hand may still take.
     pub(crate) buckets_left: u32,
 }
@@ -194,6 +198,7 @@ impl Switch {
             },
             live: Live {
                 hot: Vec::new(),
+                met: Vec::new(),
                 tables: vec![TableCount::default(); tables],
                 groups: BTreeMap::new(),
                 meters: Meters::default(),
@@ -253,6 +258,18 @@ impl Switch {
         {
             hot.last_ns = hot.last_ns.max(at_ns);
         }
+    }
+
+    /// The next packet that meets a flow is to be told ([`Switch::take_met`]).
+    pub fn ask(&mut self, number: u32) {
+        if let Some(hot) = self.live.hot.get_mut(number as usize) {
+            hot.asked = true;
+        }
+    }
+
+    /// Flows that were asked about, and that packets have met since; each is told once.
+    pub fn take_met(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.live.met)
     }
 
     /// What `OFPT_SET_CONFIG` sets.

@@ -228,7 +228,7 @@ impl Pair {
                 self.switch.set_port(port, now);
             }
             7 => {
-                let next = self.switch.expire(now, 1000, &mut gone);
+                let next = self.switch.expire(now, 1000, |_| false, &mut gone);
                 prop_assert!(next.is_none_or(|at| at > now));
                 prop_assert_eq!(gone.len(), self.model.expire(now));
                 self.counters(r, pool)?;

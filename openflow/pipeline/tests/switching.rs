@@ -236,10 +236,10 @@ fn timeouts() {
     };
     s.flow_mod(&m, S, &mut Vec::new()).unwrap();
     let mut gone = Vec::new();
-    assert_eq!(s.expire(2 * S, 10, &mut gone), Some(3 * S));
+    assert_eq!(s.expire(2 * S, 10, |_| false, &mut gone), Some(3 * S));
     for at in [2, 4, 5] {
         common::send_at(&mut s, 1, &udp(), at * S);
-        s.expire((at + 1) * S, 10, &mut gone);
+        s.expire((at + 1) * S, 10, |_| false, &mut gone);
     }
     let [r] = &gone[..] else { panic!("{gone:?}") };
     assert_eq!(r.reason, RemovedReason::HardTimeout);
@@ -249,8 +249,36 @@ fn timeouts() {
     );
     assert!(common::flow_stats(&s, &all_flows()).is_empty());
     s.flow_mod(&m, 10 * S, &mut gone).unwrap();
-    assert_eq!(s.expire(12 * S, 10, &mut gone), None);
+    assert_eq!(s.expire(12 * S, 10, |_| false, &mut gone), None);
     assert_eq!(gone[1].reason, RemovedReason::IdleTimeout);
+    // Packets may meet it elsewhere
+    s.flow_mod(
+        &FlowMod {
+            hard_timeout: 0,
+            ..m.clone()
+        },
+        20 * S,
+        &mut gone,
+    )
+    .unwrap();
+    assert_eq!(s.expire(23 * S, 10, |_| true, &mut gone), Some(25 * S));
+    assert_eq!(s.expire(24 * S, 10, |_| false, &mut gone), Some(25 * S));
+    // The next packet is told, once
+    let number = s.flows_of(0)[0];
+    common::send_at(&mut s, 1, &udp(), 24 * S);
+    assert!(s.take_met().is_empty());
+    s.ask(number);
+    for _ in 0..2 {
+        common::send_at(&mut s, 1, &udp(), 24 * S);
+    }
+    assert_eq!(s.take_met(), [number]);
+    assert_eq!(s.expire(26 * S, 10, |_| false, &mut gone), None);
+    assert_eq!(gone[2].reason, RemovedReason::IdleTimeout);
+    // A hard timeout asks nobody
+    s.flow_mod(&m, 30 * S, &mut gone).unwrap();
+    assert_eq!(s.expire(34 * S, 10, |_| true, &mut gone), Some(35 * S));
+    assert_eq!(s.expire(35 * S, 10, |_| true, &mut gone), None);
+    assert_eq!(gone[3].reason, RemovedReason::HardTimeout);
 }
 
 #[test]

@@ -262,3 +262,113 @@ fn who_writes_steadily_keeps_nobody_waiting() {
     }
     assert!(over.is_some_and(|n| n < 10), "{over:?}");
 }
+
+/// Seconds of a history with an idle flow in the MAC table: when it trapped, when it was gone.
+fn idle(sends: &[u64], seconds: u64) -> (Vec<u64>, Option<u64>) {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let flow = add(1, &[(Field::EthDst, STATION)], 3);
+    w.flow_mod(&FlowMod {
+        idle_timeout: 10,
+        ..flow
+    });
+    w.rest();
+    let (mut traps, mut gone) = (Vec::new(), None);
+    for s in 0..seconds {
+        w.pass(1);
+        let before = w.seen.trapped;
+        w.probe(1, &frame(0x88b5));
+        if w.seen.trapped > before {
+            traps.push(s + 1);
+        }
+        if gone.is_none() && w.flows().is_empty() {
+            gone = Some(s + 1);
+        }
+        if sends.contains(&(s + 1)) {
+            w.send(1, &frame(0x88b5));
+            w.rest();
+        }
+    }
+    (traps, gone)
+}
+
+/// It forwards for half of its timeout, then traps until a packet comes; without one it ends a whole timeout later.
+#[test]
+fn whether_an_entry_is_used_is_seen_by_trapping() {
+    let (traps, gone) = idle(&[], 20);
+    assert_eq!((traps, gone), ((5..=14).collect(), Some(15)));
+    // The frame that came while it forwarded is not known of: it was perhaps the last one
+    let (traps, gone) = idle(&[4], 20);
+    assert_eq!((traps, gone), ((5..=14).collect(), Some(15)));
+    // One that is used every few seconds does not end, and hardly ever traps
+    let all: Vec<u64> = (1..60).map(|n| n * 3).collect();
+    let (traps, gone) = idle(&all, 150);
+    assert!(gone.is_none() && traps.len() <= 50, "{traps:?} {gone:?}");
+    // The last one at 9
+    let (traps, gone) = idle(&[9], 40);
+    assert_eq!(
+        traps,
+        [5, 6, 7, 8, 9]
+            .into_iter()
+            .chain(14..=23)
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(gone, Some(24));
+}
+
+/// A flow that nobody uses ends, however often its entry is written meanwhile.
+#[test]
+fn an_entry_that_is_written_again_is_not_used() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let flow = add(1, &[(Field::EthDst, STATION)], 3);
+    w.flow_mod(&FlowMod {
+        idle_timeout: 10,
+        ..flow
+    });
+    w.rest();
+    let above = [(Field::EthDst, STATION), (Field::EthSrc, 7)];
+    for s in 0..30 {
+        let command = [FlowCommand::Add, FlowCommand::DeleteStrict][s % 2];
+        w.flow_mod(&to(command, 2, &above, 2));
+        w.pass(1);
+    }
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 2, &above, 2));
+    w.rest();
+    assert!(w.flows().is_empty(), "{:?}", w.flows());
+}
+
+/// With two timeouts in one chain, each is its own: a packet of one alone keeps the other from nothing.
+#[test]
+fn an_entry_of_two_idle_flows_waits_for_both() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let goto = |m: FlowMod| FlowMod {
+        instructions: Instructions {
+            goto: Some(1),
+            ..Instructions::default()
+        },
+        idle_timeout: 10,
+        ..m
+    };
+    let second = |m: FlowMod| FlowMod {
+        table: 1,
+        idle_timeout: 20,
+        ..m
+    };
+    w.flow_mod(&goto(add(1, &[(Field::EthDst, STATION)], 3)));
+    w.flow_mod(&goto(add(1, &[(Field::EthDst, STATION + 1)], 3)));
+    w.flow_mod(&second(add(1, &[], 3)));
+    w.rest();
+    // The one that is used keeps the second table's alive, and nothing else
+    let mut gone = None;
+    for s in 0..40 {
+        w.pass(1);
+        w.send(1, &frame(0x88b5));
+        w.rest();
+        if gone.is_none() && w.flows().len() < 3 {
+            gone = Some(s + 1);
+        }
+    }
+    assert_eq!((gone, w.flows().len()), (Some(15), 2));
+}

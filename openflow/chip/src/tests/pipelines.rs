@@ -234,9 +234,17 @@ fn station(m: usize, p: u32, v: u128) -> Vec<FlowMod> {
     ]
 }
 
+fn idle() -> impl Strategy<Value = u16> {
+    prop_oneof![4 => Just(0u16), 1 => Just(3u16), 1 => Just(10u16)]
+}
+
 /// Any that is learned.
 pub fn learned() -> impl Strategy<Value = Vec<FlowMod>> {
-    (0..2usize, FIRST..FIRST + 2, vlans()).prop_map(|(m, p, v)| station(m, p, v))
+    (0..2usize, FIRST..FIRST + 2, vlans(), idle()).prop_map(|(m, p, v, idle)| {
+        let mut all = station(m, p, v);
+        all[3].idle_timeout = idle;
+        all
+    })
 }
 
 /// What a history begins with, so that packets get far: a way through all tables, or stations.
@@ -268,8 +276,7 @@ pub fn base(style: Style) -> impl Strategy<Value = Vec<FlowMod>> {
 /// One flow.
 pub fn flow_mod(style: Style) -> impl Strategy<Value = FlowMod> {
     let any = (0..TABLES).prop_flat_map(|t| {
-        let idle = prop_oneof![6 => Just(0u16), 1 => Just(10u16)];
-        (Just(t), 0..4u16, fields(), instructions(t), idle).prop_map(
+        (Just(t), 0..4u16, fields(), instructions(t), idle()).prop_map(
             |(table, priority, fields, instructions, idle_timeout)| FlowMod {
                 idle_timeout,
                 ..of(table, priority, fields, instructions)
@@ -285,9 +292,13 @@ pub fn flow_mod(style: Style) -> impl Strategy<Value = FlowMod> {
         let l = if v == 0 { vec![] } else { vec![vid(v)] };
         of(1, 1, l, asks())
     });
-    let station = (0..3usize, port(), vlans()).prop_map(|(m, p, v)| {
+    let station = (0..3usize, port(), vlans(), idle()).prop_map(|(m, p, v, idle_timeout)| {
         let p = if m == 2 { port::FLOOD } else { p };
-        of(2, 3, vec![Oxm::exact(Field::EthDst, mac(m)), vid(v)], to(p))
+        let fields = vec![Oxm::exact(Field::EthDst, mac(m)), vid(v)];
+        FlowMod {
+            idle_timeout,
+            ..of(2, 3, fields, to(p))
+        }
     });
     let more = proptest::bool::weighted(0.1).prop_map(u16::from);
     let member = (port(), 0..3u128, more)

@@ -28,6 +28,7 @@ enum Op {
     Die,
     Send(u16, usize),
     Counts,
+    Pass(u64),
 }
 
 fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
@@ -59,6 +60,7 @@ fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
         1 => Just(Op::Die),
         20 => (port(), any::<usize>()).prop_map(|(p, n)| Op::Send(p, n)),
         2 => Just(Op::Counts),
+        3 => (1..15u64).prop_map(Op::Pass),
     ]
 }
 
@@ -113,6 +115,7 @@ fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
                 w.send(p, &frame);
             }
             Op::Counts => w.check_counts(),
+            Op::Pass(seconds) => w.pass(seconds),
         }
         eyes.look(w, 6);
     }
@@ -167,6 +170,7 @@ fn chips_answer_for_several_tables() {
     println!("{seen:?}");
     assert!(seen.sent > 4000 && seen.dropped > 5000, "{seen:?}");
     assert!(seen.asked > 200 && seen.chained > 4000, "{seen:?}");
+    assert!(seen.ended > 20, "{seen:?}");
 }
 
 proptest! {

@@ -246,7 +246,7 @@ pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
         2 => Just(FlowCommand::Delete),
         3 => Just(FlowCommand::DeleteStrict),
     ];
-    let idle = prop_oneof![6 => Just(0u16), 1 => Just(10u16)];
+    let idle = prop_oneof![4 => Just(0u16), 1 => Just(3u16), 1 => Just(10u16)];
     let table = prop_oneof![9 => Just(0u8), 1 => Just(1u8)];
     (
         command,

@@ -383,6 +383,11 @@ impl World {
         assert!(self.device.lines() <= acl);
     }
 
+    pub fn ask(&mut self, id: Id, to: bool) {
+        let writes = self.offload.ask(&[(id, to)]);
+        self.change(self.software.clone(), writes);
+    }
+
     pub fn measured(&mut self, traffic: &[(Id, u64)]) {
         for (id, n) in traffic {
             if let Some(f) = self.software.flows.get_mut(id) {

@@ -322,7 +322,10 @@ pub fn play(w: &mut World, op: &Op) {
         }
         Op::Measure(n, t) => {
             if let Some(id) = nth(*n) {
+                // and it is asked meanwhile whether it is used
+                w.ask(id, true);
                 w.measured(&[(id, *t)]);
+                w.ask(id, false);
             }
         }
     }

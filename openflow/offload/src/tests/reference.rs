@@ -56,7 +56,14 @@ fn plain_in_mac(w: &World, f: &Flow) -> bool {
                 && (ports.count() <= 1 || w.offload.chip().mac.is_some_and(|m| m.port_sets >= 3))
         }
     };
-    vlan_key(w, f).is_some() && act && !f.idle && !f.counted
+    // Where rows do all of it, they see whether it is idle
+    let rows = f.idle && does(w, f.wanted.act()) && !wide(w, f);
+    vlan_key(w, f).is_some() && act && !rows && !f.counted
+}
+
+fn wide(w: &World, f: &Flow) -> bool {
+    let rows = expand::expand(&w.offload.chip().acl, &f.fields);
+    rows.iter().any(|r| !r.exact)
 }
 
 fn does(w: &World, act: Act) -> bool {
@@ -73,12 +80,7 @@ fn does(w: &World, act: Act) -> bool {
 /// Does only the MAC table do all of it?
 fn lossy(w: &World, f: &Flow) -> bool {
     let act = f.wanted.act();
-    let wide = || {
-        expand::expand(&w.offload.chip().acl, &f.fields)
-            .iter()
-            .any(|r| !r.exact)
-    };
-    act.real() && plain_in_mac(w, f) && (!does(w, act) || wide())
+    act.real() && plain_in_mac(w, f) && (!does(w, act) || wide(w, f))
 }
 
 /// Each flow's place, from the back of the order to its front.
