@@ -12,7 +12,8 @@ impl Store {
                 out.push(p);
                 continue;
             }
-            let Some(r) = self.hw.pop(self.replay.own_stand()) else {
+            let stations = self.progress.taken[Cls::Fdb as usize];
+            let Some(r) = self.hw.pop(self.replay.own_stand(), stations) else {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;

@@ -13,11 +13,11 @@ mod rifs;
 
 use crate::Store;
 use crate::api::Domain;
-use crate::hw::Ref;
 use crate::hw::bodies::RifPlace;
+use crate::hw::{Cls, Ref};
 use crate::model::{
-    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, Netconf, RouteNextHops, Rule, Settings,
-    SourceId,
+    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, LinkKind, Netconf, RouteNextHops, Rule,
+    Settings, SourceId,
 };
 use crate::reason::Reason;
 use crate::slices::{Going, Work};
@@ -102,6 +102,8 @@ pub(crate) struct Topo {
     pub shut: BTreeMap<u16, Option<u64>>,
     /// Sources that have told all, and of no link since.
     pub told: BTreeSet<u8>,
+    /// Bridges that went down or came up, since ports were looked at.
+    pub turned: BTreeSet<u32>,
     /// Bridges that go down or come up.
     pub guards: BTreeMap<u32, guard::Guard>,
     /// Port by ifindex and back.
@@ -167,6 +169,19 @@ impl Store {
                 return;
             }
             went_down = r.link.admin_up && !link.admin_up;
+            if r.link.admin_up != link.admin_up && matches!(link.kind, LinkKind::Bridge(_)) {
+                self.topo.turned.insert(ifindex);
+            }
+            let states = r.link.bridge_port.zip(link.bridge_port);
+            let turns = r.link.admin_up != link.admin_up
+                || states.is_some_and(|(was, now)| was.state != now.state);
+            if states.is_some()
+                && turns
+                && let Some(port) = self.topo.port_of.get(&ifindex)
+            {
+                let stations = self.progress.taken[Cls::Fdb as usize];
+                self.hw.goes_behind(u32::from(*port) - 1, stations);
+            }
         }
         self.topo.told.remove(&source.0);
         self.vrf_link(source, &link);

@@ -301,3 +301,96 @@ fn others_do_not_trap_where_two_carriers_are_lost() {
     trapped.retain(|p| *p > 2);
     assert!(trapped.is_empty(), "{trapped:?}");
 }
+
+/// A port of the bridge in this state.
+fn in_state(n: u16, state: u8) -> Object {
+    Object::Link(Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort {
+            state,
+            ..BridgePort::default()
+        }),
+        ..swp(n)
+    })
+}
+
+/// A port goes into service, or out, in its place between the stations: one that came before it is written before, one that came after
+/// it after.
+#[test]
+fn a_port_goes_into_service_and_out_between_the_stations() {
+    let mut r = bridged("spectrum-sn2700");
+    let [early, late] = [1, 2].map(|n| fdb(n, 11, FdbKind::Static));
+    r.up(in_state(2, 4));
+    r.settle();
+    let written = |r: &mut Rig| {
+        let mut all = Vec::new();
+        let fate = |p: &Planned| {
+            match p.cls {
+                TND_CLS_PORT => all.push("port".to_owned()),
+                TND_CLS_FDB => {
+                    let (b, _) = read_object::<tnd_fdb>(p.body.bytes()).unwrap();
+                    let op = ["", "in", "moves", "out"][usize::from(p.op)];
+                    all.push(format!("{} {op}", b.mac[5]));
+                }
+                _ => {}
+            }
+            Fate::Done
+        };
+        r.play(0, fate, |_| {});
+        all
+    };
+    for e in [early, late] {
+        r.up(Object::Fdb(e));
+        if e == early {
+            r.up(in_state(2, BR_STATE_FORWARDING));
+        }
+    }
+    assert_eq!(written(&mut r), ["1 in", "port", "2 in"]);
+    r.del(key_of(&early));
+    r.up(in_state(2, 4));
+    r.del(key_of(&late));
+    assert_eq!(written(&mut r), ["1 out", "port", "2 out"]);
+    // nothing waits
+    r.up(in_state(2, BR_STATE_FORWARDING));
+    assert_eq!(written(&mut r), ["port"]);
+}
+
+/// The bridge comes up, and one of its ports was put into service by hand before: the others follow, and a write of theirs gets lost.
+#[test]
+fn a_bridge_that_comes_up_floods_to_all_ports_or_none_though_one_was_open() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    for n in 1..=3 {
+        r.up(in_state(n, BR_STATE_DISABLED));
+    }
+    r.up(device(BRIDGE, false));
+    r.up(in_state(1, BR_STATE_FORWARDING));
+    r.settle();
+    for n in [3, 2] {
+        r.up(in_state(n, BR_STATE_FORWARDING));
+    }
+    r.up(device(BRIDGE, true));
+    let mut lost = false;
+    let fate = |p: &Planned| {
+        if p.cls == TND_CLS_PORT {
+            let (b, _) = read_object::<tnd_port>(p.body.bytes()).unwrap();
+            let opens = b.port == 3 && b.stp_state == BR_STATE_FORWARDING;
+            if opens && !std::mem::replace(&mut lost, true) {
+                return Fate::Lost(false);
+            }
+        }
+        Fate::Done
+    };
+    let look = |r: &Rig| {
+        let of = |n: u16| r.chip.ports.get(&n).unwrap();
+        let open = (1..=3).filter(|n| of(*n).stp_state == TND_STP_FORWARDING);
+        let parts = open.count() == 2;
+        let hears = |n: u16| {
+            let p = of(n);
+            p.flags & TND_PORT_TRAP_ALL == 0 && p.stp_state == TND_STP_FORWARDING
+        };
+        assert!(!parts || !(1..=3).any(hears));
+    };
+    r.play(0, fate, look);
+    assert!(lost);
+}

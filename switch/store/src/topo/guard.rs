@@ -12,6 +12,7 @@ use crate::Store;
 use crate::hw::bodies::{Member, Port};
 use crate::hw::table::Sent;
 use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, Link};
+use crate::topo::LinkRec;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::raw::*;
 
@@ -41,9 +42,15 @@ impl Store {
                 *changed.entry(l.master).or_default() += 1;
             }
         }
+        let turned = std::mem::take(&mut self.topo.turned);
         for (bridge, n) in changed {
+            let is_down = |r: &LinkRec| !r.link.admin_up;
+            let turns = turned.contains(&bridge) || self.links.get(&bridge).is_some_and(is_down);
             // what goes on between others is not interrupted: a carrier that is lost is no flood to a part
-            if n > 1 && !self.topo.guards.contains_key(&bridge) && !self.one_stays(bridge) {
+            if n > 1
+                && !self.topo.guards.contains_key(&bridge)
+                && (turns || !self.one_stays(bridge))
+            {
                 self.topo.guards.insert(bridge, Guard::Trap);
             }
         }
@@ -98,6 +105,10 @@ impl Store {
     /// Where all ports of a bridge are what they were to be, the next step is due.
     pub(crate) fn step_guards(&mut self) {
         let stands = |s: &Store, port: &u16| {
+            // what the step before means for it is not looked at yet
+            if s.topo.dirty.ports.contains(port) {
+                return false;
+            }
             let o = s.hw.ports.get(u32::from(*port) - 1);
             o.is_none_or(|o| {
                 o.fail.is_some() || matches!(o.sent, Sent::Nothing) && o.have == o.want
