@@ -301,17 +301,18 @@ impl Chip {
         }
     }
 
-    /// What would have become of it were all ports up but the one that it comes in by.
-    pub fn would(&mut self, port: u16, frame: &[u8], now: u64, passed: &mut Passed) {
+    /// What would have become of it were all ports up, and in service in their bridges, but these and the one that it comes in by.
+    pub fn would(&mut self, port: u16, frame: &[u8], now: u64, but: &[u16], passed: &mut Passed) {
         let ports = 1..=self.firmware.profile().port_count();
         let state = &mut self.firmware.state;
         let down: Vec<_> = ports
-            .filter(|p| *p != port)
+            .filter(|p| *p != port && !but.contains(p))
             .filter_map(|p| Some((p, state.port(p).filter(|s| !s.is_up())?)))
             .map(|(p, s)| (p, s.config, s.link))
             .collect();
         for (port, mut config, _) in down.iter().copied() {
             config.flags |= raw::TND_PORT_UP;
+            config.stp_state = raw::TND_STP_FORWARDING;
             let _ = (state.set_port(port, config), state.set_link(port, true));
         }
         self.look(port, frame, now, passed);

@@ -111,6 +111,13 @@ impl NextHop {
         self.dark
     }
 
+    /// It leaves a bridge, and at this later rest by no port that forwards.
+    #[must_use]
+    pub fn is_shut_at(&self, later: &Rest, ports: &[Port]) -> bool {
+        let shut = |(port, _): &Exit| netdev(*port, later, ports).is_some_and(is_shut);
+        self.exits.iter().all(shut)
+    }
+
     /// These frames, in order of their ports, left by it.
     #[must_use]
     pub fn is(&self, sent: &[(u16, &[u8])]) -> bool {

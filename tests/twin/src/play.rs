@@ -534,22 +534,30 @@ impl Play<'_> {
     /// The same, with what went into ports that are down; none: nothing did, or that is no answer either.
     fn lost(&mut self, probe: usize, rests: std::ops::RangeInclusive<usize>) -> Option<Verdict> {
         let p = self.prepared.recording.probes.get(probe)?;
-        let (now, mut would) = (self.clock.now(), Passed::default());
-        let mut chip = self.chip.lock();
-        chip.would(p.port, &p.frame.0, now, &mut would);
-        drop(chip);
-        would.out.sort_unstable();
+        let now = self.clock.now();
+        let would = |but: &[u16]| {
+            let mut would = Passed::default();
+            let mut chip = self.chip.lock();
+            chip.would(p.port, &p.frame.0, now, but, &mut would);
+            drop(chip);
+            would.out.sort_unstable();
+            would
+        };
+        let all_up = would(&[]);
         let of = |at| self.prepared.rest(at).down.iter().copied();
         let down: Vec<u16> = rests.clone().flat_map(of).collect();
         let still = rests.start() == rests.end();
         rests.rev().find_map(|at| {
             let case = self.case(probe, at)?;
-            match judge_lost(&self.passed, &would, &down, &case) {
+            let judged = |would: &Passed| match judge_lost(&self.passed, would, &down, &case) {
                 Verdict::Wrong(_) => None,
                 // nothing has gone down, or come up
                 Verdict::Lost if still => None,
                 verdict => Some(verdict),
-            }
+            };
+            // those that were down at that rest had no part in its floods
+            let as_then = || judged(&would(&case.rest.down));
+            judged(&all_up).or_else(as_then)
         })
     }
 
@@ -559,12 +567,18 @@ impl Play<'_> {
         if rests.start() == rests.end() {
             return None;
         }
-        let newest = self.prepared.rest(*rests.end());
-        let mut cases = rests.rev().filter_map(|at| self.case(probe, at));
-        cases.find_map(|case| {
+        let end = *rests.end();
+        let newest = self.prepared.rest(end);
+        let mut cases = rests
+            .rev()
+            .filter_map(|at| Some((at, self.case(probe, at)?)));
+        cases.find_map(|(at, case)| {
             let late = judge_late(&self.passed, &case);
             late.or_else(|| judge_early(&self.passed, newest, &case))
-                .or_else(|| judge_shut(&self.passed, newest, &case))
+                .or_else(|| {
+                    let mut later = (at + 1..=end).map(|at| self.prepared.rest(at));
+                    later.find_map(|later| judge_shut(&self.passed, later, &case))
+                })
         })
     }
 

@@ -422,11 +422,14 @@ pub fn judge_early(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ve
     known.then_some(Verdict::OtherNextHop(Leniency::CameUp))
 }
 
-/// Judges silence between rests where the kernel routed into a bridge that is down, or gone, at the newest one. A bridge that goes down
+/// Judges silence between rests where the kernel routed into a bridge that is down, or gone, at a later one. A bridge that goes down
 /// takes its ports out of service before it is down, and its routes go after that (net/bridge/br_device.c `br_dev_stop`, net/core/dev.c
-/// `__dev_close_many`, net/ipv4/fib_frontend.c `fib_inetaddr_event`): what is routed there meanwhile is dropped without an error.
+/// `__dev_close_many`, net/ipv4/fib_frontend.c `fib_inetaddr_event`): what is routed there meanwhile is dropped without an error. So is
+/// what one of the route's next hops sends by a bridge's port that does not forward at that rest: the bridge loses its carrier
+/// with the last one that does, and its neighbours are forgotten after that (net/bridge/br_stp.c `br_port_state_selection`,
+/// net/core/link_watch.c `linkwatch_do_dev`).
 #[must_use]
-pub fn judge_shut(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Verdict> {
+pub fn judge_shut(passed: &Passed, later: &Rest, case: &Case<'_>) -> Option<Verdict> {
     if !passed.out.is_empty() || !passed.cpu.is_empty() {
         return None;
     }
@@ -435,7 +438,7 @@ pub fn judge_shut(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ver
     let kernel: Sent = copies(case.answer).map(|o| (o.port, &*o.frame.0)).collect();
     let is_up = |rest: &Rest, i| rest.link(i).is_some_and(nl::Link::admin_up);
     let shuts = |l: &nl::Link| {
-        matches!(l.kind, nl::LinkKind::Bridge(_)) && is_up(rest, l.index) && !is_up(newest, l.index)
+        matches!(l.kind, nl::LinkKind::Bridge(_)) && is_up(rest, l.index) && !is_up(later, l.index)
     };
     let by_bridge = |way: &paths::Way| {
         let link = rest.link(way.ifindex);
@@ -443,8 +446,16 @@ pub fn judge_shut(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ver
         let next_hop = paths::next_hop(way, &packet, rest, ports);
         [link, below].into_iter().flatten().any(shuts) && next_hop.is_some_and(|n| n.is(&kernel))
     };
+    let next_hop = |way: &paths::Way| paths::next_hop(way, &packet, rest, ports);
+    let by_it = |way: &paths::Way| next_hop(way).is_some_and(|n| n.is(&kernel));
+    let shut_since = |way: &paths::Way| {
+        !way.ignored && next_hop(way).is_some_and(|n| n.lives() && n.is_shut_at(later, ports))
+    };
     let mut routes = paths::candidates(&packet, rest).into_iter();
-    let known = routes.any(|r| paths::ways(r, rest).iter().any(by_bridge));
+    let known = routes.any(|r| {
+        let ways = paths::ways(r, rest);
+        ways.iter().any(by_bridge) || ways.iter().any(by_it) && ways.iter().any(shut_since)
+    });
     known.then_some(Verdict::Lost)
 }
 

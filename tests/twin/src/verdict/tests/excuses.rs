@@ -79,7 +79,7 @@ fn the_chip_is_silent_where_a_bridge_lets_nothing_out() {
 fn what_is_routed_into_a_bridge_that_goes_down_is_lost() {
     let objects = || {
         let mut all = bridge(nl::BridgeInfo::default(), &[(3, FORWARDING, true)]);
-        all.extend([neighbour(10), station(3)]);
+        all.extend([neighbour(10), neighbour(2), station(3)]);
         all
     };
     let mut sent = out(3);
@@ -102,6 +102,15 @@ fn what_is_routed_into_a_bridge_that_goes_down_is_lost() {
     assert_eq!(shut(&nothing, &sent, &[2], &gone), None);
     assert_eq!(shut(&nothing, &[out(2)], &[10], &gone), None);
     assert_eq!(shut(&nothing, &[out(2)], &[2], &gone), None);
+    // it is up, and its port does not forward; the kernel went there, or by another next hop of that route, or of none that leads there
+    let blocked = bridge(nl::BridgeInfo::default(), &[(3, BLOCKING, true)]);
+    let blocked = Rest::new(blocked, Default::default(), &[]);
+    let lost = Some(Verdict::Lost);
+    assert_eq!(shut(&nothing, &sent, &[10], &blocked), lost);
+    assert_eq!(shut(&nothing, &[out(2)], &[2, 10], &blocked), lost);
+    assert_eq!(shut(&nothing, &[out(2)], &[2, 10], &up), None);
+    assert_eq!(shut(&nothing, &[out(2)], &[2], &blocked), None);
+    assert_eq!(shut(&nothing, &[out(5)], &[2, 10], &blocked), None);
     // some of it left, or the CPU has a copy
     assert_eq!(shut(&passed(&[3], &[]), &sent, &[10], &gone), None);
     assert_eq!(shut(&passed(&[], &[COPY]), &sent, &[10], &gone), None);
