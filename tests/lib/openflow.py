@@ -120,9 +120,9 @@ class Switch:
     def connected(self, n=1, timeout=15):
         net.wait_until(f"{n} controllers to be connected", lambda: self.status()["controllers"] == n, timeout=timeout)
 
-    def peer(self, version=4, hello=True):
+    def peer(self, version=4, hello=True, port=PORT):
         """A controller that calls the switch (ptcp:) and is spoken by the test, message by message."""
-        s = net.in_netns(self.ns.name, socket.create_connection, ("127.0.0.1", PORT), 10)
+        s = net.in_netns(self.ns.name, socket.create_connection, ("127.0.0.1", port), 10)
         return Peer(s, version, hello)
 
     def delete(self):

@@ -12,6 +12,11 @@ use foldhash::HashMap;
 use tandem_abi::raw;
 use tandem_ofcompose::FlowId;
 
+use crate::part::Slice;
+
+/// Numbers that counters have, behind the base.
+const IDS: u32 = (1 << 24) - 1;
+
 /// One flow's sum, which outlives the flow: numbers of flows are used again, these are not.
 pub type Tally = u64;
 
@@ -60,7 +65,9 @@ pub(crate) struct Counts {
     counters: BTreeMap<u32, Counter>,
     last_tally: Tally,
     last_id: u32,
-    /// The device's.
+    /// Numbers of counters begin behind this.
+    base: u32,
+    /// How many there may be.
     pub size: u32,
     /// Flows that packets met, as far as is known, and when at the latest.
     used: HashMap<FlowId, u64>,
@@ -71,6 +78,14 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// None, of a part of the chip.
+    pub fn new(slice: Slice) -> Counts {
+        Counts {
+            base: slice.counters(),
+            ..Counts::default()
+        }
+    }
+
     fn sum(&mut self, flow: FlowId) -> (Tally, &mut Sum) {
         let tally = match self.of.get(&flow) {
             Some(t) => *t,
@@ -104,14 +119,16 @@ impl Counts {
         if full {
             return None;
         }
-        loop {
-            self.last_id = self.last_id.wrapping_add(1).max(1);
-            if !self.counters.contains_key(&self.last_id) {
-                break;
+        // numbers come again late
+        let id = loop {
+            self.last_id = self.last_id % IDS + 1;
+            let id = self.base + self.last_id;
+            if !self.counters.contains_key(&id) {
+                break id;
             }
-        }
+        };
         self.counters.insert(
-            self.last_id,
+            id,
             Counter {
                 tallies,
                 packets: 0,
@@ -120,7 +137,7 @@ impl Counts {
                 asked: false,
             },
         );
-        Some(self.last_id)
+        Some(id)
     }
 
     /// Its row goes: it is to be read once more.
@@ -183,6 +200,11 @@ impl Counts {
             self.end(of.counter);
         }
         ends
+    }
+
+    /// All that are in use, or to be read once more.
+    pub fn ids(&self) -> impl Iterator<Item = u32> {
+        self.counters.keys().copied()
     }
 
     /// Is it in use, or to be read once more?
@@ -336,6 +358,7 @@ impl Counts {
         *self = Counts {
             last_tally: self.last_tally,
             last_id: self.last_id,
+            base: self.base,
             size: self.size,
             wanted: self.wanted,
             done: self.wanted,

@@ -34,6 +34,7 @@
 
 mod counts;
 mod flow;
+mod part;
 mod ports;
 mod profile;
 mod room;
@@ -45,6 +46,7 @@ mod uses;
 mod want;
 
 pub use counts::{Counted, Tally};
+pub use part::{Part, Slice, parts};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
 pub use tandem_ofcompose::Limits;
@@ -86,12 +88,14 @@ pub struct Setup {
     pub local: bool,
     /// Chains of flows of several tables.
     pub chains: Limits,
+    /// Which of the switches on this chip.
+    pub slice: Slice,
 }
 
 impl Setup {
     fn limits(&self) -> Limits {
         Limits {
-            sources: self.chains.sources && self.lookup == Lookup::Vlan,
+            sources: self.chains.sources && self.lookup == Lookup::Vlan && self.slice.has_mac(),
             ..self.chains
         }
     }
@@ -200,7 +204,8 @@ impl Chip {
     /// # Errors
     /// No tables are known for the profile.
     pub fn new(setup: Setup) -> Result<Chip, Unfit> {
-        let known = profile::known(&setup.profile, setup.lookup)?;
+        let slice = setup.slice;
+        let known = profile::known(&setup.profile, setup.lookup, slice)?;
         let ports = Ports {
             list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
             local: setup.local,
@@ -218,11 +223,11 @@ impl Chip {
             setup,
             device: None,
             pair: 0,
-            want: Want::default(),
+            want: Want::new(slice),
             miss: Act::Cpu,
             queue: VecDeque::new(),
             flights: Vec::new(),
-            token: 0,
+            token: slice.token(),
             trust: Trust::Lost {
                 why: "not attached yet".into(),
             },
@@ -230,7 +235,7 @@ impl Chip {
             backoff_ns: 0,
             room: Room::default(),
             lines: 0,
-            counts: Counts::default(),
+            counts: Counts::new(slice),
             uses: Uses::default(),
             now_ns: 0,
             port_stats: HashMap::default(),
@@ -259,9 +264,12 @@ impl Chip {
         profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
         self.now_ns = now_ns;
         self.pair = usize::from(device.limit(1) > 0);
-        let guards = self.known.guard_lines(&self.guards());
-        self.lines = sizes.lines.saturating_sub(guards);
-        self.counts.size = sizes.counters;
+        let slice = self.setup.slice;
+        let mut fixed = self.guards();
+        fixed.extend(self.want.rows.get(&row::LAST_ROW).map(|r| r.entry));
+        let fixed = self.known.guard_lines(&fixed);
+        self.lines = slice.part(sizes.lines).saturating_sub(fixed);
+        self.counts.size = slice.part(sizes.counters);
         self.counts.emptied(now_ns);
         self.room.void();
         self.device = Some(device);
@@ -289,14 +297,20 @@ impl Chip {
 
     /// The tables are those of another version, and empty.
     pub fn begin(&mut self, version: Version) {
+        let guards = (0..self.guards().len() as u32).map(Target::Row);
+        let counters: Vec<u32> = self.counts.ids().collect();
         self.offload = self.known.empty();
-        self.want = Want::default();
+        let want = self.want.begin();
         self.counts.clear();
         self.uses.clear();
         self.miss = Act::Cpu;
         self.setup.version = version;
         // The guards are others: there is no moment without them if all is written anew
-        self.lose("the tables began anew");
+        let old = guards.chain(want.all()).chain(self.want.all());
+        let old: Vec<Target> = old
+            .chain(counters.into_iter().map(Target::Counter))
+            .collect();
+        self.start_over(old.into_iter());
         let (compose, first) = flow::compose(&self.setup, &self.ports);
         self.compose = compose;
         self.flows_of.clear();
@@ -464,7 +478,8 @@ impl Chip {
     // -- writes
 
     fn guards(&self) -> Vec<raw::tnd_acl_entry> {
-        row::guards(self.setup.version, self.known.ports6())
+        let table = self.setup.slice.table();
+        row::guards(table, self.setup.version, self.known.ports6())
     }
 
     /// The decision's writes: what is wanted from here on, and the commands for it.
@@ -524,7 +539,8 @@ impl Chip {
                 act,
                 ..
             } => {
-                let Some(entry) = row::of(at, &fields, |p| self.ports.chip(p)) else {
+                let table = self.setup.slice.table();
+                let Some(entry) = row::of(table, at, &fields, |p| self.ports.chip(p)) else {
                     // The tables of profile.rs have no such column
                     tracing::error!("a row that the chip has no fields for: {fields:?}");
                     return;
@@ -595,7 +611,13 @@ impl Chip {
             }
             Write::Miss(act) => {
                 self.miss = act;
-                self.write_ports(act.real());
+                if self.setup.slice.has_mac() {
+                    self.write_ports(act.real());
+                    return;
+                }
+                self.want.set_last(act);
+                let last = Target::Row(row::LAST_ROW);
+                self.push(raw::TND_OP_UPDATE, last, Scope::All, act.real());
             }
         }
     }
@@ -660,7 +682,7 @@ impl Chip {
             self.dirty.insert(target);
             return;
         }
-        if let Some(command) = Want::delete(target) {
+        if let Some(command) = self.want.delete(target) {
             self.queue.push_back(Step {
                 what: What::Write(target),
                 scope,

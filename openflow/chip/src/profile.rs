@@ -6,6 +6,7 @@ use tandem_ofoffload::Offload;
 use tandem_ofoffload::tables::{self, Chip, MacLookup};
 use tandem_openflow::Field;
 
+use crate::part::Slice;
 use crate::row;
 
 /// How the ports classify frames, and so what the keys of the MAC table are.
@@ -49,7 +50,7 @@ pub(crate) struct Known {
 }
 
 /// By the profile's name.
-pub(crate) fn known(profile: &str, lookup: Lookup) -> Result<Known, Unfit> {
+pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known, Unfit> {
     let by = match lookup {
         Lookup::Address => MacLookup::Address,
         Lookup::Vlan => MacLookup::Vlan,
@@ -64,6 +65,9 @@ pub(crate) fn known(profile: &str, lookup: Lookup) -> Result<Known, Unfit> {
         kind.columns.retain(|c| row::has_place(c.field));
     }
     chip.miss_drop = true;
+    if !slice.has_mac() {
+        chip.mac = None;
+    }
     Ok(Known { chip, lines })
 }
 

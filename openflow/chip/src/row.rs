@@ -19,8 +19,8 @@ use tandem_ofoffload::Act;
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm, Version};
 
-/// The only list.
-pub(crate) const TABLE: u32 = 1;
+/// Number of the row behind all others, where the list is all that looks at a frame.
+pub(crate) const LAST_ROW: u32 = u32::MAX;
 
 const TPID_C: u16 = 0x8100;
 const TPID_S: u16 = 0x88a8;
@@ -68,9 +68,9 @@ fn put4(to: &mut [u8; 16], v: u128) {
     }
 }
 
-fn blank(at: u32) -> raw::tnd_acl_entry {
+fn blank(table: u32, at: u32) -> raw::tnd_acl_entry {
     let mut e = raw::tnd_acl_entry {
-        table: TABLE,
+        table,
         priority: at,
         action: raw::TND_ACL_TRAP,
         ..Default::default()
@@ -82,11 +82,12 @@ fn blank(at: u32) -> raw::tnd_acl_entry {
 /// The row's match, without what it does. `None`: a field that no rule has a place for. `port` has the chip's number of
 /// an OpenFlow port.
 pub(crate) fn of(
+    table: u32,
     at: u32,
     fields: &[Oxm],
     port: impl Fn(u32) -> Option<u16>,
 ) -> Option<raw::tnd_acl_entry> {
-    let mut e = blank(at);
+    let mut e = blank(table, at);
     let (k, m) = (&mut e.key, &mut e.mask);
     for o in fields {
         let (v, mask) = (o.value, o.mask);
@@ -208,11 +209,18 @@ pub(crate) fn bitmap(ports: tandem_ofoffload::PortMask) -> [u8; raw::TND_PORT_SE
     bits
 }
 
+/// What the list ends with: all that no other row of it answers.
+pub(crate) fn last(table: u32, miss: Act) -> raw::tnd_acl_entry {
+    let mut e = blank(table, LAST_ROW);
+    act(&mut e, miss);
+    e
+}
+
 /// What the list begins with: frames that the two parsers read differently, to the CPU. Numbers from 0 on.
-pub(crate) fn guards(version: Version, ports6: bool) -> Vec<raw::tnd_acl_entry> {
+pub(crate) fn guards(table: u32, version: Version, ports6: bool) -> Vec<raw::tnd_acl_entry> {
     let mut all = Vec::new();
     let mut guard = |set: &dyn Fn(&mut raw::tnd_acl_key, &mut raw::tnd_acl_key)| {
-        let mut e = blank(all.len() as u32);
+        let mut e = blank(table, all.len() as u32);
         set(&mut e.key, &mut e.mask);
         all.push(e);
     };

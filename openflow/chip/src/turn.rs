@@ -6,8 +6,8 @@ use tandem_abi::{Status, raw};
 use tandem_sal::{Outcome, PostError, Request};
 
 use crate::room::release;
-use crate::want::{Command, Scope, Target, Want, counter};
-use crate::{Chip, Flight, Step, Trust, What, row};
+use crate::want::{Command, Scope, Target, counter};
+use crate::{Chip, Flight, Step, Trust, What};
 
 /// Commands under way at most: what opens looks at each.
 const FLIGHTS: usize = 512;
@@ -292,10 +292,7 @@ impl Chip {
     /// The chip may answer otherwise than it should: all ports to the CPU, and what is not sure is written anew.
     fn distrust(&mut self, why: &str, now_ns: u64) {
         tracing::warn!("the chip is not as it should be: {why}: frames go to the CPU until it is");
-        let mut releases = self.void();
-        for release in self.room.forget() {
-            releases.push(aside(What::Release, release));
-        }
+        let releases = self.give_back();
         match self.trust {
             Trust::Whole | Trust::Opening => {
                 self.troubles.mended += 1;
@@ -313,6 +310,28 @@ impl Chip {
         }
         // behind the ports: nothing is in a hurry but these
         self.queue.extend(releases);
+    }
+
+    /// All that this switch has in the chip, and these, is another's: deleted, while all its frames go to the CPU, and
+    /// what is wanted now is written then. What others have there stands.
+    pub(crate) fn start_over(&mut self, old: impl Iterator<Item = Target>) {
+        if matches!(self.trust, Trust::Lost { .. }) {
+            return;
+        }
+        let given = self.give_back();
+        self.dirty.extend(old);
+        self.trust = Trust::Trapping;
+        self.write_ports(false);
+        self.queue.extend(given);
+    }
+
+    /// What waits is written anew, what was promised is given back.
+    fn give_back(&mut self) -> Vec<Step> {
+        let mut releases = self.void();
+        for release in self.room.forget() {
+            releases.push(aside(What::Release, release));
+        }
+        releases
     }
 
     /// What waits and what is under way is to be written anew. What is left of what waits: leases that are given back,
@@ -371,15 +390,17 @@ impl Chip {
         };
         for t in &dirty {
             if let Target::Row(_) | Target::Mac(_) = t {
-                step(*t, Want::delete(*t));
+                step(*t, self.want.delete(*t));
             }
         }
         let make = raw::TND_OP_CREATE;
         // Who named these was dirty too, and is gone; what comes needs their room
         for t in &dirty {
             match t {
-                Target::Set(_) if self.want.write(make, *t).is_none() => step(*t, Want::delete(*t)),
-                Target::Counter(id) if !self.counts.has(*id) => step(*t, Want::delete(*t)),
+                Target::Set(_) if self.want.write(make, *t).is_none() => {
+                    step(*t, self.want.delete(*t))
+                }
+                Target::Counter(id) if !self.counts.has(*id) => step(*t, self.want.delete(*t)),
                 _ => {}
             }
         }
@@ -420,7 +441,7 @@ impl Chip {
     fn list(&self) -> Vec<Command> {
         let mut table = raw::tnd_acl_table {
             stage: raw::TND_ACL_FLOW,
-            table: row::TABLE,
+            table: self.setup.slice.table(),
             ..Default::default()
         };
         table.set_struct_size();
@@ -431,7 +452,7 @@ impl Chip {
             let mut bind = raw::tnd_acl_bind {
                 port: u16::from(p.port),
                 stage: raw::TND_ACL_FLOW,
-                table: row::TABLE,
+                table: self.setup.slice.table(),
                 ..Default::default()
             };
             bind.set_struct_size();

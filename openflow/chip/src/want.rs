@@ -12,7 +12,11 @@ use tandem_ofpipeline::key::Key;
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm};
 
+use crate::part::Slice;
 use crate::row;
+
+/// Numbers that port sets have.
+const SETS: u16 = (1 << 12) - 1;
 
 /// An object of the chip, by what it is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,8 +122,9 @@ pub(crate) struct Row {
 }
 
 /// What is to stand in the chip.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Want {
+    slice: Slice,
     pub rows: BTreeMap<u32, Row>,
     pub macs: HashMap<MacKey, Act>,
     pub vlans: BTreeSet<u16>,
@@ -156,9 +161,9 @@ pub(crate) fn counter(id: u32) -> raw::tnd_acl_counter {
 }
 
 /// A row by its number alone.
-pub(crate) fn row_key(at: u32) -> raw::tnd_acl_entry {
+pub(crate) fn row_key(table: u32, at: u32) -> raw::tnd_acl_entry {
     let mut e = raw::tnd_acl_entry {
-        table: row::TABLE,
+        table,
         priority: at,
         ..Default::default()
     };
@@ -184,17 +189,54 @@ impl Row {
 }
 
 impl Want {
+    /// Nothing but what the list ends with.
+    pub fn new(slice: Slice) -> Want {
+        let mut want = Want {
+            slice,
+            rows: BTreeMap::new(),
+            macs: HashMap::default(),
+            vlans: BTreeSet::new(),
+            sets: HashMap::default(),
+            set_ids: BTreeMap::new(),
+            last_set: 0,
+        };
+        if !slice.has_mac() {
+            want.set_last(Act::Cpu);
+        }
+        want
+    }
+
+    /// Nothing but that again: what there was. Domains stay, and numbers of sets go on.
+    pub fn begin(&mut self) -> Want {
+        let mut new = Want::new(self.slice);
+        new.last_set = self.last_set;
+        new.vlans.clone_from(&self.vlans);
+        std::mem::replace(self, new)
+    }
+
+    /// What becomes of what no other row answers, if that is the list's to say.
+    pub fn set_last(&mut self, miss: Act) {
+        let row = Row {
+            rule: RuleId::MAX,
+            counter: 0,
+            entry: row::last(self.slice.table(), miss),
+            scope: Scope::All,
+        };
+        self.rows.insert(row::LAST_ROW, row);
+    }
+
     /// A number for a port set that is to be there; numbers come again late, so that no old one is in the way.
     pub fn add_set(&mut self, ports: PortMask) -> u16 {
-        loop {
-            self.last_set = self.last_set.wrapping_add(1).max(1);
-            if !self.set_ids.contains_key(&self.last_set) {
-                break;
+        let id = loop {
+            self.last_set = self.last_set % SETS + 1;
+            let id = self.slice.sets() + self.last_set;
+            if !self.set_ids.contains_key(&id) {
+                break id;
             }
-        }
-        self.sets.insert(ports, self.last_set);
-        self.set_ids.insert(self.last_set, ports);
-        self.last_set
+        };
+        self.sets.insert(ports, id);
+        self.set_ids.insert(id, ports);
+        id
     }
 
     pub fn remove_set(&mut self, ports: PortMask) -> Option<u16> {
@@ -244,12 +286,12 @@ impl Want {
     }
 
     /// The command behind which the object is gone.
-    pub fn delete(target: Target) -> Option<Command> {
+    pub fn delete(&self, target: Target) -> Option<Command> {
         Some(match target {
             Target::List | Target::Vlan(_) => return None,
             Target::Set(id) => Command::delete(&set(id, PortMask::default())),
             Target::Counter(id) => Command::delete(&counter(id)),
-            Target::Row(at) => Command::delete(&row_key(at)),
+            Target::Row(at) => Command::delete(&row_key(self.slice.table(), at)),
             Target::Mac(key) => {
                 let mut f = raw::tnd_fdb {
                     fid: fid(key.vlan),

@@ -24,7 +24,8 @@ use tandem_packet::ether;
 
 use crate::args::PortArg;
 use crate::keeper::{Order, Orders};
-use crate::switch::{Jobs, Plant};
+use crate::lsi::front;
+use crate::switch::{Jobs, Lsi, Plant};
 use crate::text;
 
 /// A port is opened within this time, or the request fails.
@@ -48,7 +49,17 @@ struct Api {
 }
 
 impl Api {
-    /// Has `f` run by the switch's thread.
+    /// Has `f` run by the switches' thread, on one of them.
+    async fn of<T: Send + 'static>(
+        &self,
+        lsi: Option<String>,
+        f: impl FnOnce(&mut Lsi) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        self.ask(move |plant| Ok(f(named(plant, lsi.as_deref())?)))
+            .await?
+    }
+
+    /// Has `f` run by the switches' thread.
     async fn ask<T: Send + 'static>(
         &self,
         f: impl FnOnce(&mut Plant) -> T + Send + 'static,
@@ -57,10 +68,50 @@ impl Api {
     }
 }
 
+/// The switch of this name; without a name the only one.
+fn named<'a>(plant: &'a mut Plant, name: Option<&str>) -> Result<&'a mut Lsi, ApiError> {
+    let at = number_of(plant, name)?;
+    let found = plant.lsis.get_mut(usize::from(at));
+    found.ok_or_else(ApiError::stopping)
+}
+
+/// Its number.
+fn number_of(plant: &Plant, name: Option<&str>) -> Result<u16, ApiError> {
+    let names = || {
+        let all: Vec<&str> = plant.lsis.iter().map(|l| l.name.as_str()).collect();
+        all.join(", ")
+    };
+    let alone = plant.lsis.iter().all(|l| l.name.is_empty());
+    match name.filter(|n| !n.is_empty()) {
+        None if plant.lsis.len() == 1 => Ok(0),
+        None => Err(ApiError::bad_request(format!(
+            "which logical switch, of {}? --lsi NAME",
+            names()
+        ))),
+        Some(_) if alone => Err(ApiError::not_found("there are no logical switches")),
+        Some(n) => {
+            let mut all = (0..).zip(&plant.lsis);
+            let found = all.find(|(_, l)| l.name == n);
+            let none = || format!("there is no logical switch {n}, but {}", names());
+            found
+                .map(|(at, _)| at)
+                .ok_or_else(|| ApiError::not_found(none()))
+        }
+    }
+}
+
+/// Query: of which switch.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Whose {
+    lsi: Option<String>,
+}
+
 /// The routes.
 pub fn router(jobs: Jobs, orders: Orders, instance: String) -> Router {
     Router::new()
         .route("/v1/status", get(status))
+        .route("/v1/lsis", get(lsis))
         .route("/v1/flows", get(flows))
         .route("/v1/groups", get(groups))
         .route("/v1/meters", get(meters))
@@ -104,28 +155,80 @@ fn chip_row(chip: &Chip) -> Value {
     })
 }
 
-async fn status(State(api): State<Api>) -> ApiResult<Value> {
-    let mut v = api
-        .ask(|plant| {
-            let agent = &plant.agent;
-            let dp = agent.datapath();
-            let flows: u64 = dp.switch().table_stats().map(|t| u64::from(t.active)).sum();
-            let up = agent.conns().filter(|(_, c)| c.version().is_some());
-            json!({
-                "datapath_id": format!("{:016x}", agent.settings().datapath),
-                "version_spoken": dp.version().name(),
-                "ports": dp.ports().count(),
-                "flows": flows,
-                "groups": dp.switch().groups().count(),
-                "meters": dp.switch().meters().count(),
-                "action_bytes": dp.switch().action_bytes(),
-                "controllers": up.count(),
-                "standalone": agent.stands_alone(),
-                "chip": dp.chip().map(chip_row),
-            })
-        })
+/// A switch, without its tables' contents.
+fn lsi_row(l: &Lsi) -> Value {
+    let agent = &l.agent;
+    let dp = agent.datapath();
+    let flows: u64 = dp.switch().table_stats().map(|t| u64::from(t.active)).sum();
+    let up = agent.conns().filter(|(_, c)| c.version().is_some());
+    let ports: Vec<String> = dp
+        .ports()
+        .map(|e| format!("{}={}", e.port.name, text::port_name(e.port.number)))
+        .collect();
+    json!({
+        "lsi": l.name,
+        "datapath_id": format!("{:016x}", agent.settings().datapath),
+        "version_spoken": dp.version().name(),
+        "ports": ports.len(),
+        "members": ports.join(","),
+        "flows": flows,
+        "groups": dp.switch().groups().count(),
+        "meters": dp.switch().meters().count(),
+        "action_bytes": dp.switch().action_bytes(),
+        "controllers": up.count(),
+        "standalone": agent.stands_alone(),
+        "chip": dp.chip().map(chip_row),
+    })
+}
+
+async fn lsis(State(api): State<Api>) -> ApiResult<Items<Value>> {
+    let rows: Vec<Value> = api
+        .ask(|plant| plant.lsis.iter().map(lsi_row).collect())
         .await?;
+    Ok(Json(rows.into()))
+}
+
+/// What several switches are together: numbers are added, words listed, each once. The one that differs says how the chip is.
+fn together(rows: &[Value]) -> Value {
+    let mut all = serde_json::Map::new();
+    for row in rows.iter().filter_map(Value::as_object) {
+        for (key, value) in row {
+            let old = all.remove(key);
+            let new = match (old, value) {
+                (None, v) => v.clone(),
+                (Some(Value::Number(a)), Value::Number(b)) => {
+                    json!(a.as_u64().unwrap_or(0) + b.as_u64().unwrap_or(0))
+                }
+                (Some(Value::Bool(a)), Value::Bool(b)) if key == "settled" => json!(a && *b),
+                (Some(Value::Bool(a)), Value::Bool(b)) => json!(a || *b),
+                (Some(Value::String(a)), Value::String(b)) if key == "state" => match a.as_str() {
+                    "open" => json!(b),
+                    _ => json!(a),
+                },
+                (Some(Value::String(a)), Value::String(b)) => {
+                    match a.split(", ").any(|known| known == b) {
+                        true => json!(a),
+                        false => json!(format!("{a}, {b}")),
+                    }
+                }
+                (Some(a @ Value::Object(_)), b @ Value::Object(_)) => together(&[a, b.clone()]),
+                (Some(old), _) => old,
+            };
+            all.insert(key.clone(), new);
+        }
+    }
+    Value::Object(all)
+}
+
+async fn status(State(api): State<Api>) -> ApiResult<Value> {
+    let rows: Vec<Value> = api
+        .ask(|plant| plant.lsis.iter().map(lsi_row).collect())
+        .await?;
+    let mut v = together(&rows);
     if let Value::Object(o) = &mut v {
+        o.remove("lsi");
+        o.remove("members");
+        o.insert("lsis".into(), json!(rows.len()));
         o.insert("daemon".into(), json!("ofagentd"));
         o.insert("version".into(), json!(env!("CARGO_PKG_VERSION")));
         o.insert("instance".into(), json!(api.instance));
@@ -142,6 +245,7 @@ async fn status(State(api): State<Api>) -> ApiResult<Value> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Which {
+    lsi: Option<String>,
     table: Option<u8>,
     /// The number of the flow that the page begins with.
     cursor: u32,
@@ -170,17 +274,17 @@ fn page<T>(all: Vec<T>, cursor: u64, limit: u32, row: impl Fn(T) -> Option<Value
 }
 
 /// What the chip has counted by now is read, if there is one that answers.
-async fn read(api: &Api) -> Result<(), ApiError> {
-    let begin = |plant: &mut Plant| plant.agent.chip_mut().map(|c| c.read());
-    let Some(read) = api.ask(begin).await? else {
+async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError> {
+    let begin = |l: &mut Lsi| l.agent.chip_mut().map(|c| c.read());
+    let Some(read) = api.of(lsi.clone(), begin).await? else {
         return Ok(());
     };
     for _ in 0..READS {
-        let done = move |plant: &mut Plant| {
-            let chip = plant.agent.datapath().chip();
+        let done = move |l: &mut Lsi| {
+            let chip = l.agent.datapath().chip();
             chip.is_none_or(|c| c.read_done() >= read || c.lost().is_some())
         };
-        if api.ask(done).await? {
+        if api.of(lsi.clone(), done).await? {
             break;
         }
         tokio::time::sleep(READ).await;
@@ -208,11 +312,11 @@ fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
 }
 
 async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<Items<Value>> {
-    read(&api).await?;
+    read(&api, &which.lsi).await?;
     let items = api
-        .ask(move |plant| {
+        .of(which.lsi.clone(), move |l| {
             let now = clock::now_ns();
-            let dp = plant.agent.datapath();
+            let dp = l.agent.datapath();
             let switch = dp.switch();
             let filter = FlowFilter {
                 table: which.table.unwrap_or(TABLE_ALL),
@@ -255,11 +359,15 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
     Ok(Json(items))
 }
 
-async fn groups(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Items<Value>> {
+async fn groups(
+    State(api): State<Api>,
+    Query(whose): Query<Whose>,
+    Query(p): Query<Page>,
+) -> ApiResult<Items<Value>> {
     let items = api
-        .ask(move |plant| {
+        .of(whose.lsi, move |l| {
             let now = clock::now_ns();
-            let switch = plant.agent.datapath().switch();
+            let switch = l.agent.datapath().switch();
             page(switch.groups().collect(), p.cursor, p.limit, |n| {
                 let (g, c) = switch.group(n)?;
                 let buckets: Vec<Value> = g
@@ -297,11 +405,15 @@ async fn groups(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Item
     Ok(Json(items))
 }
 
-async fn meters(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Items<Value>> {
+async fn meters(
+    State(api): State<Api>,
+    Query(whose): Query<Whose>,
+    Query(p): Query<Page>,
+) -> ApiResult<Items<Value>> {
     let items = api
-        .ask(move |plant| {
+        .of(whose.lsi, move |l| {
             let now = clock::now_ns();
-            let switch = plant.agent.datapath().switch();
+            let switch = l.agent.datapath().switch();
             page(switch.meters().collect(), p.cursor, p.limit, |n| {
                 let m = switch.meter(n)?;
                 let bands: Vec<Value> = m
@@ -332,10 +444,10 @@ async fn meters(State(api): State<Api>, Query(p): Query<Page>) -> ApiResult<Item
     Ok(Json(items))
 }
 
-async fn tables(State(api): State<Api>) -> ApiResult<Items<Value>> {
+async fn tables(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<Items<Value>> {
     let rows: Vec<Value> = api
-        .ask(|plant| {
-            let switch = plant.agent.datapath().switch();
+        .of(whose.lsi, |l| {
+            let switch = l.agent.datapath().switch();
             let row = |t: tandem_ofpipeline::stats::TableStats| {
                 json!({
                     "table": t.table,
@@ -357,17 +469,17 @@ fn flags(bits: u32, names: &[(u32, &str)]) -> String {
     set.map(|(_, name)| *name).collect::<Vec<_>>().join(",")
 }
 
-async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
-    read(&api).await?;
+async fn ports(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<Items<Value>> {
+    read(&api, &whose.lsi).await?;
+    api.ask(Plant::count).await?;
     let rows: Vec<Value> = api
-        .ask(|plant| {
-            plant.count();
+        .of(whose.lsi, |l| {
             let now = clock::now_ns();
-            let dp = plant.agent.datapath();
+            let dp = l.agent.datapath();
             dp.ports()
                 .map(|e| {
                     let p = &e.port;
-                    let cable = plant
+                    let cable = l
                         .ports
                         .get(&p.number)
                         .map(|c| c.arg.spec.kind.to_string())
@@ -408,10 +520,10 @@ async fn ports(State(api): State<Api>) -> ApiResult<Items<Value>> {
 
 /// `{"add": "swp3=eth3:7"}` or `{"remove": "swp3"}`.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Change {
-    Add(String),
-    Remove(String),
+struct Change {
+    add: Option<String>,
+    remove: Option<String>,
+    lsi: Option<String>,
 }
 
 async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
@@ -423,23 +535,21 @@ async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiRes
         ));
     }
     let (to, answer) = tokio::sync::oneshot::channel();
-    let (order, said) = match &change {
-        Change::Add(text) => {
+    let (order, said) = match (&change.add, &change.remove) {
+        (Some(text), None) => {
             let arg: PortArg = text.parse().map_err(ApiError::bad_request)?;
+            let whose = change.lsi.clone();
+            let lsi = api
+                .ask(move |plant| number_of(plant, whose.as_deref()))
+                .await??;
             let said = format!("{}: {} is port {}", arg.name(), arg.spec.kind, arg.number);
-            (Order::Add(arg, to), said)
+            (Order::Add(lsi, arg, to), said)
         }
-        Change::Remove(name) => {
-            let number = name
-                .strip_prefix("swp")
-                .and_then(|n| n.parse().ok())
-                .filter(|n| *n > 0)
-                .ok_or_else(|| ApiError::not_found(format!("there is no port {name}")))?;
-            (
-                Order::Remove(number, to),
-                format!("{name} is no port any more"),
-            )
-        }
+        (None, Some(name)) => (
+            Order::Remove(front(name).map_err(ApiError::not_found)?, to),
+            format!("{name} is no port any more"),
+        ),
+        _ => return Err(ApiError::bad_request("port: wanted add, or remove")),
     };
     if !api.orders.post(order) {
         return Err(ApiError::unavailable(
@@ -466,12 +576,15 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
+async fn controllers(
+    State(api): State<Api>,
+    Query(whose): Query<Whose>,
+) -> ApiResult<Items<Value>> {
     let rows: Vec<Value> = api
-        .ask(|plant| {
+        .of(whose.lsi, |l| {
             let now = clock::now_ns();
             let mut rows = Vec::new();
-            for (place, conns) in plant.links.places() {
+            for (place, conns) in l.links.places() {
                 let row = json!({
                     "controller": place.target.to_string(),
                     "state": if place.target.is_active() { "calling" } else { "waiting for calls" },
@@ -479,7 +592,7 @@ async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
                 });
                 let mut there = false;
                 for conn in conns.into_iter().flatten() {
-                    let Some(c) = plant.agent.conn(conn) else {
+                    let Some(c) = l.agent.conn(conn) else {
                         continue;
                     };
                     there = true;
@@ -511,6 +624,7 @@ async fn controllers(State(api): State<Api>) -> ApiResult<Items<Value>> {
 /// A frame at a port.
 #[derive(Debug, Deserialize)]
 struct Frame {
+    lsi: Option<String>,
     port: String,
     frame: String,
 }
@@ -532,8 +646,8 @@ async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Val
                 "the frame is not hexadecimal, or not 14 to {FRAME} bytes"
             ))
         })?;
-    api.ask(move |plant| {
-        let dp = plant.agent.datapath();
+    api.of(asked.lsi.clone(), move |l| {
+        let dp = l.agent.datapath();
         let port = dp
             .ports()
             .find(|e| e.port.name == asked.port || e.port.number.to_string() == asked.port)
@@ -546,7 +660,7 @@ async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Val
                 "a trace needs a copy of the tables, and packets would wait for that of {much} flows, groups and buckets: up to {TRACED} are copied"
             )));
         }
-        let steps = plant.agent.on_paper(port, &bytes, clock::now_ns());
+        let steps = l.agent.on_paper(port, &bytes, clock::now_ns());
         let rows: Vec<Value> = steps.iter().map(text::step).collect();
         Ok(Json(json!({ "items": rows })))
     })

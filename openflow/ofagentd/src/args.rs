@@ -7,11 +7,12 @@ use clap::{Parser, ValueEnum};
 use tandem_openflow::port;
 use tandem_ports::{PortKind, PortSpec};
 
+use crate::lsi::{self, LsiArg, Of};
 use crate::target::Target;
 use crate::tls::Files;
 
 /// What happens while no controller is connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fail {
     /// The flows stay and forward.
     Secure,
@@ -59,7 +60,8 @@ impl PortArg {
     }
 }
 
-fn interface(text: &str) -> Result<String, String> {
+/// An interface's name.
+pub fn interface(text: &str) -> Result<String, String> {
     match text.len() {
         1..=15 if !text.contains(['/', ' ', ':', '@']) => Ok(text.to_owned()),
         _ => Err("wanted an interface's name, 1 to 15 bytes".into()),
@@ -77,12 +79,8 @@ impl FromStr for PortArg {
         if let Some((cable, number)) = numbered
             && let Ok(spec) = read(cable)
         {
-            // 1.0 has 16 bits for it
-            if number == 0 || number > 0xfeff {
-                return Err(format!(
-                    "port '{text}': {number} is no number of a port, 1 to 65279"
-                ));
-            }
+            let number =
+                lsi::number(&number.to_string()).map_err(|e| format!("port '{text}': {e}"))?;
             return Ok(PortArg { spec, number });
         }
         let spec = read(text)?;
@@ -92,7 +90,7 @@ impl FromStr for PortArg {
 }
 
 /// Versions of OpenFlow.
-fn versions(text: &str) -> Result<Vec<String>, String> {
+pub fn versions(text: &str) -> Result<Vec<String>, String> {
     text.split(',')
         .map(|v| match v {
             "1.0" | "1.3" => Ok(v.to_owned()),
@@ -101,7 +99,8 @@ fn versions(text: &str) -> Result<Vec<String>, String> {
         .collect()
 }
 
-fn datapath_id(text: &str) -> Result<u64, String> {
+/// A datapath id.
+pub fn datapath_id(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
         // as people write and controllers show it
@@ -135,25 +134,30 @@ pub struct Args {
     /// software's.
     #[arg(long, value_name = "N", default_value = "8192", requires = "asic", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub chains: u32,
+    /// A logical switch of some of the ports, with a number for each, else its own: red:swp1,swp2=5. Without, there is one of
+    /// all ports. Options with LSI= are that one's.
+    #[arg(long = "lsi", value_name = "NAME:swpN[=NUMBER],…")]
+    pub lsis: Vec<LsiArg>,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch.
-    #[arg(long, value_name = "IFACE", value_parser = interface)]
-    pub local: Option<String>,
+    #[arg(long, value_name = "[LSI=]IFACE", value_parser = lsi::of_local)]
+    pub local: Vec<Of<String>>,
     /// A controller to call: tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH; or where controllers come: ptcp:[ADDRESS:][PORT],
     /// pssl:[ADDRESS:][PORT], punix:PATH.
-    #[arg(long = "controller", value_name = "TARGET")]
-    pub controllers: Vec<Target>,
+    #[arg(long = "controller", value_name = "[LSI=]TARGET", value_parser = lsi::of_target)]
+    pub controllers: Vec<Of<Target>>,
     /// Keys of ssl: and pssl:.
     #[command(flatten)]
     pub tls: Files,
     /// Datapath id: a number, 0xHEX or 16 hexadecimal digits [default: from the first port's address].
-    #[arg(long, value_name = "ID", value_parser = datapath_id)]
-    pub datapath_id: Option<u64>,
+    #[arg(long, value_name = "[LSI=]ID", value_parser = lsi::of_id)]
+    pub datapath_id: Vec<Of<u64>>,
     /// Without controllers: secure (the flows stay) or standalone (an ordinary learning switch).
-    #[arg(long, value_enum, default_value = "secure")]
-    pub fail: Fail,
-    /// Versions that are offered.
-    #[arg(long, value_name = "1.0|1.3|1.0,1.3", default_value = "1.0,1.3", value_parser = versions)]
-    pub versions: std::vec::Vec<String>,
+    /// [default: secure]
+    #[arg(long, value_name = "[LSI=]MODE", value_parser = lsi::of_fail)]
+    pub fail: Vec<Of<Fail>>,
+    /// Versions that are offered: 1.0, 1.3 or 1.0,1.3 [default: both].
+    #[arg(long, value_name = "[LSI=]VERSIONS", value_parser = lsi::of_versions)]
+    pub versions: Vec<Of<Vec<String>>>,
     /// Flow tables of 1.3; 1.0 has one.
     #[arg(long, value_name = "N", default_value_t = 255, value_parser = clap::value_parser!(u8).range(1..))]
     pub tables: u8,
@@ -180,7 +184,7 @@ pub struct Args {
 impl Args {
     /// All ports, `LOCAL` too.
     pub fn all_ports(&self) -> impl Iterator<Item = PortArg> {
-        let local = self.local.as_deref().map(PortArg::local);
+        let local = self.local.iter().map(|o| PortArg::local(&o.value));
         self.ports.iter().cloned().chain(local)
     }
 
@@ -196,7 +200,7 @@ impl Args {
                         port.spec.kind
                     ));
                 }
-                if earlier.number == port.number {
+                if self.lsis.is_empty() && earlier.number == port.number {
                     return Err(format!(
                         "{} and {} have the same number {}",
                         earlier.name(),
@@ -252,15 +256,16 @@ mod tests {
 
     #[test]
     fn ids_and_versions() {
-        let id = |t| args(&["--datapath-id", t]).map(|a| a.datapath_id.unwrap());
+        let id = |t| args(&["--datapath-id", t]).map(|a| a.datapath_id[0].value);
         assert_eq!(id("17").unwrap(), 17);
         assert_eq!(id("0xab").unwrap(), 0xab);
         assert_eq!(id("00000000000000ab").unwrap(), 0xab);
         for bad in ["0", "x", ""] {
             assert!(id(bad).is_err());
         }
-        assert_eq!(args(&[]).unwrap().versions, ["1.0", "1.3"]);
-        assert_eq!(args(&["--versions", "1.3"]).unwrap().versions, ["1.3"]);
+        let offered = |t| args(&["--versions", t]).map(|a| a.versions[0].value.clone());
+        assert_eq!(offered("1.3").unwrap(), ["1.3"]);
+        assert_eq!(offered("1.0,1.3").unwrap(), ["1.0", "1.3"]);
         assert!(args(&["--versions", "1.4"]).is_err());
         assert!(args(&["--tables", "0"]).is_err());
     }

@@ -2,28 +2,30 @@
 //! The switch ASIC below the tables: attaching to asicd, its links, packets from it and to it.
 //!
 //! ```text
-//!   agent ─► Chip ─► SalControl ═► asicd        what the flows are in the chip
-//!   agent ◄─ frames, links ◄─ SalIo ◄═          what it traps, cables
-//!   agent ─► Slots ─► SalIo ═►                  straight out of a port
+//!   agent ─► Chip ─► Part ─► SalControl ═► asicd    what the flows are in the chip
+//!   agent ◄─ frames, links ◄─ SalIo ◄═              what it traps, cables
+//!   agent ─► Slots ─► ToChip ─► SalIo ═►            straight out of a port
 //! ```
 //!
-//! An attach is always cold: the tables of the chip are this process's, and are written anew.
+//! Logical switches share the chip: each has its ports, its list of rows, its domain. An attach is always cold: the tables
+//! of the chip are this process's, and are written anew.
 
+use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use tandem_abi::raw;
 use tandem_linux::clock;
-use tandem_ofagent::Agent;
-use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
-use tandem_openflow::Version;
+use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice, parts};
 use tandem_packet::{Buffer, Offload};
 use tandem_sal::{Attach, Device, Event, Platform, Sal, SalError, SalIo, Splits};
 
+use crate::lsi::Switch;
 use crate::poller::{Poller, Token};
-use crate::slots::Slots;
+use crate::slots::{Out, ToChip};
+use crate::switch::Lsi;
 
 /// asicd answers within this time, or is asked again later.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -53,17 +55,84 @@ pub struct FrontPort {
     pub mac: [u8; 6],
 }
 
-fn ports(platform: &Platform) -> Vec<(PortOf, String)> {
-    let list = platform.ports.iter().filter_map(|p| {
-        let port = u8::try_from(p.port).ok()?;
-        let of = PortOf {
-            number: u32::from(p.front_panel),
-            port,
-            mac: p.mac.unwrap_or([2, 0, 0, 0, 0, port]),
+/// What the chip is, and its ports.
+pub struct Panel {
+    profile: String,
+    /// By the N of `swpN`.
+    ports: BTreeMap<u16, (u8, FrontPort)>,
+}
+
+/// What all switches of the chip have in common.
+#[derive(Clone, Copy)]
+pub struct Common {
+    pub lookup: Lookup,
+    pub chains: Limits,
+}
+
+impl Panel {
+    fn of(platform: &Platform) -> Panel {
+        let list = platform.ports.iter().filter_map(|p| {
+            let port = u8::try_from(p.port).ok()?;
+            let front = FrontPort {
+                number: u32::from(p.front_panel),
+                name: p.name.clone(),
+                mac: p.mac.unwrap_or([2, 0, 0, 0, 0, port]),
+            };
+            Some((p.front_panel, (port, front)))
+        });
+        Panel {
+            profile: platform.chip.clone(),
+            ports: list.collect(),
+        }
+    }
+
+    /// A switch's part of the chip, with its ports.
+    ///
+    /// # Errors
+    /// A port that is not there, a chip that flows can't stand in.
+    pub fn part(
+        &self,
+        of: &Switch,
+        slice: Slice,
+        common: Common,
+    ) -> anyhow::Result<(Chip, Vec<FrontPort>)> {
+        let mut own = Vec::new();
+        let mut front = Vec::new();
+        let own_numbers = || {
+            self.ports
+                .iter()
+                .map(|(n, (_, p))| (*n, p.number))
+                .collect()
         };
-        Some((of, p.name.clone()))
-    });
-    list.collect()
+        let asked: Vec<(u16, u32)> = of.ports.clone().unwrap_or_else(own_numbers);
+        for (n, number) in asked {
+            let Some((port, p)) = self.ports.get(&n) else {
+                let prefix = of.prefix();
+                bail!(
+                    "{prefix}there is no port swp{n}: a {} has not",
+                    self.profile
+                );
+            };
+            let mac = p.mac;
+            own.push(PortOf {
+                number,
+                port: *port,
+                mac,
+            });
+            let name = p.name.clone();
+            front.push(FrontPort { number, name, mac });
+        }
+        let chip = Chip::new(Setup {
+            profile: self.profile.clone(),
+            lookup: common.lookup,
+            version: of.newest(),
+            ports: own,
+            local: of.local.is_some(),
+            chains: common.chains,
+            slice,
+        })?;
+        Ok((chip, front))
+    }
 }
 
 /// A connection to a chip that has flow ports.
@@ -83,34 +152,13 @@ impl Asic {
     ///
     /// # Errors
     /// None is there, or one that flows can't stand in.
-    pub fn connect(
-        socket: PathBuf,
-        name: String,
-        lookup: Lookup,
-        version: Version,
-        local: bool,
-        chains: Limits,
-    ) -> anyhow::Result<(Asic, Chip, Vec<FrontPort>)> {
+    pub fn connect(socket: PathBuf, name: String) -> anyhow::Result<(Asic, Panel)> {
         let sal = connect(&socket, &name)?;
         let platform = sal.platform();
         for w in &platform.warnings {
             tracing::warn!("{w}");
         }
-        let ports = ports(platform);
-        let chip = Chip::new(Setup {
-            profile: platform.chip.clone(),
-            lookup,
-            version,
-            ports: ports.iter().map(|(p, _)| *p).collect(),
-            local,
-            chains,
-        })?;
-        let front = ports.into_iter().map(|(p, name)| FrontPort {
-            number: p.number,
-            name,
-            mac: p.mac,
-        });
-        let front = front.collect();
+        let panel = Panel::of(platform);
         let asic = Asic {
             socket,
             name,
@@ -121,37 +169,37 @@ impl Asic {
             frame: Vec::new(),
             buffer: Buffer::new(),
         };
-        Ok((asic, chip, front))
+        Ok((asic, panel))
     }
 
     /// The connection stands, or is made anew. When to be called again at the latest.
     pub fn look_after(
         &mut self,
-        agent: &mut Agent,
-        slots: &mut Slots,
+        lsis: &mut [Lsi],
+        to_chip: &mut ToChip,
         poller: &Poller,
         now_ns: u64,
     ) -> u64 {
         if let Some(e) = self.sal.as_ref().and_then(|s| s.check().err()) {
-            self.part(agent, slots, poller, now_ns);
-            if let Some(chip) = agent.chip_mut() {
-                chip.lose(&e.to_string());
-            }
+            self.part(lsis, to_chip, poller, now_ns);
+            lose(lsis, &e.to_string());
             self.sal = None;
         }
-        let chip = agent.chip_mut();
-        let (lost, open) = chip.map_or((false, false), |c| (c.lost().is_some(), c.is_open()));
-        if open {
+        if chips(lsis).any(|c| c.is_open()) {
             self.pause_ns = RETRY_NS[0];
         }
-        if !lost {
+        let Some(why) = chips(lsis).find_map(|c| c.lost().map(ToOwned::to_owned)) else {
             return u64::MAX;
+        };
+        // An attach empties the chip: who shares it writes its part anew as well
+        for chip in chips(lsis).filter(|c| c.lost().is_none()) {
+            chip.lose(&why);
         }
-        self.part(agent, slots, poller, now_ns);
+        self.part(lsis, to_chip, poller, now_ns);
         if now_ns < self.retry_ns {
             return self.retry_ns;
         }
-        let done = self.attach(agent, slots, poller, now_ns);
+        let done = self.attach(lsis, to_chip, poller, now_ns);
         self.wait(clock::now_ns());
         match done {
             Ok(()) => {
@@ -164,11 +212,9 @@ impl Asic {
                 // said once
                 if self.error != said {
                     tracing::warn!("the chip is not attached: {said}");
-                    if let Some(chip) = agent.chip_mut() {
-                        chip.lose(&said);
-                    }
-                    self.error = said;
+                    self.error.clone_from(&said);
                 }
+                lose(lsis, &said);
                 self.sal = None;
                 self.retry_ns
             }
@@ -177,8 +223,8 @@ impl Asic {
 
     fn attach(
         &mut self,
-        agent: &mut Agent,
-        slots: &mut Slots,
+        lsis: &mut [Lsi],
+        to_chip: &mut ToChip,
         poller: &Poller,
         now_ns: u64,
     ) -> anyhow::Result<()> {
@@ -187,14 +233,16 @@ impl Asic {
             none => none.insert(connect(&self.socket, &self.name)?),
         };
         let (control, io) = sal.attach(Attach::Cold)?;
-        let chip = agent.chip_mut().ok_or(anyhow!("no chip"))?;
         let watch = |fd: BorrowedFd<'_>| poller.add(Token::Chip, fd, true, false);
         for fd in Device::fds(&control).into_iter().chain(io.fds()) {
             watch(fd)?;
         }
         watch(sal.socket())?;
-        slots.io = Some(io);
-        chip.attach(Box::new(control), now_ns)?;
+        to_chip.io = Some(io);
+        let parts = parts(Box::new(control), lsis.len());
+        for (chip, part) in chips(lsis).zip(parts) {
+            chip.attach(Box::new(part), now_ns)?;
+        }
         Ok(())
     }
 
@@ -206,8 +254,8 @@ impl Asic {
 
     /// What belonged to the attach is not looked after any more; links are not known. The session ends: with it the
     /// doorbells of both halves are closed, and so leave the poller.
-    fn part(&mut self, agent: &mut Agent, slots: &mut Slots, poller: &Poller, now_ns: u64) {
-        let Some(io) = slots.io.take() else {
+    fn part(&mut self, lsis: &mut [Lsi], to_chip: &mut ToChip, poller: &Poller, now_ns: u64) {
+        let Some(io) = to_chip.io.take() else {
             return;
         };
         for fd in io.fds() {
@@ -218,20 +266,19 @@ impl Asic {
             // asicd has to see its end before it takes another
             self.retry_ns = self.retry_ns.max(now_ns + RETRY_NS[0]);
         }
-        let numbers: Vec<u32> = slots.chip.keys().copied().collect();
-        for n in numbers {
-            agent.set_link(n, false, 0, now_ns);
+        for l in lsis {
+            for n in l.slots.chip.keys() {
+                l.agent.set_link(*n, false, 0, now_ns);
+            }
         }
     }
 
     /// Links that changed, and frames that the chip does not answer. True: there may be more.
-    pub fn receive(&mut self, agent: &mut Agent, slots: &mut Slots, now_ns: u64) -> bool {
-        match self.take(agent, slots, now_ns) {
+    pub fn receive(&mut self, lsis: &mut [Lsi], to_chip: &mut ToChip, now_ns: u64) -> bool {
+        match self.take(lsis, to_chip, now_ns) {
             Ok(more) => more,
             Err(e) => {
-                if let Some(chip) = agent.chip_mut() {
-                    chip.lose(&e.to_string());
-                }
+                lose(lsis, &e.to_string());
                 true
             }
         }
@@ -239,58 +286,65 @@ impl Asic {
 
     fn take(
         &mut self,
-        agent: &mut Agent,
-        slots: &mut Slots,
+        lsis: &mut [Lsi],
+        to_chip: &mut ToChip,
         now_ns: u64,
     ) -> Result<bool, SalError> {
-        let told = |agent: &mut Agent, event: Event| {
+        let told = |lsis: &mut [Lsi], event: Event| {
             if let Event::Link {
                 port,
                 up,
                 speed_mbps,
             } = event
-                && let Some(number) = agent.chip_mut().and_then(|c| c.number(port))
+                && let Some((lsi, number)) = owner(lsis, port)
             {
-                agent.set_link(number, up, speed_mbps, now_ns);
+                lsi.agent.set_link(number, up, speed_mbps, now_ns);
             }
         };
         for _ in 0..FRAMES {
-            let Some(event) = slots.io.as_mut().map(SalIo::event).transpose()?.flatten() else {
+            let event = to_chip.io.as_mut().map(SalIo::event);
+            let Some(event) = event.transpose()?.flatten() else {
                 break;
             };
-            told(agent, event);
+            told(lsis, event);
         }
         for _ in 0..FRAMES {
-            let Some(io) = &mut slots.io else {
+            let Some(io) = &mut to_chip.io else {
                 return Ok(false);
             };
             let Some(meta) = io.receive(&mut self.frame)? else {
                 return Ok(false);
             };
             while let Some(event) = io.event_before(&meta)? {
-                told(agent, event);
+                told(lsis, event);
             }
             // A copy of what the chip has dealt with is nobody's packet
-            let number = agent.chip_mut().and_then(|c| c.number(meta.port));
-            if let Some(number) = number.filter(|_| !meta.forwarded())
+            if !meta.forwarded()
+                && let Some((lsi, number)) = owner(lsis, meta.port)
                 && self.buffer.set(&self.frame)
             {
                 let mut frame = self.buffer.frame(Offload::NONE);
-                agent.frame(number, &mut frame, now_ns, slots);
+                let mut out = Out {
+                    slots: &mut lsi.slots,
+                    chip: to_chip,
+                    now_ns,
+                };
+                lsi.agent.frame(number, &mut frame, now_ns, &mut out);
             }
         }
         Ok(true)
     }
 
     /// Before sleeping. False: something waits.
-    pub fn arm(agent: &mut Agent, slots: &mut Slots) -> bool {
-        let quiet = agent.chip_mut().is_none_or(Chip::arm);
-        match slots.io.as_mut().map(SalIo::arm) {
+    pub fn arm(lsis: &mut [Lsi], to_chip: &mut ToChip) -> bool {
+        let mut quiet = true;
+        for chip in chips(lsis) {
+            quiet &= chip.arm();
+        }
+        match to_chip.io.as_mut().map(SalIo::arm) {
             Some(Ok(none)) => quiet && none,
             Some(Err(e)) => {
-                if let Some(chip) = agent.chip_mut() {
-                    chip.lose(&e.to_string());
-                }
+                lose(lsis, &e.to_string());
                 false
             }
             None => quiet,
@@ -298,11 +352,11 @@ impl Asic {
     }
 
     /// After waking.
-    pub fn disarm(agent: &mut Agent, slots: &mut Slots) {
-        if let Some(chip) = agent.chip_mut() {
+    pub fn disarm(lsis: &mut [Lsi], to_chip: &mut ToChip) {
+        for chip in chips(lsis) {
             chip.disarm();
         }
-        if let Some(io) = &mut slots.io {
+        if let Some(io) = &mut to_chip.io {
             io.disarm();
         }
     }
@@ -313,6 +367,25 @@ impl Asic {
             let _ = sal.detach();
         }
     }
+}
+
+/// Each switch's part of the chip.
+fn chips(lsis: &mut [Lsi]) -> impl Iterator<Item = &mut Chip> {
+    lsis.iter_mut().filter_map(|l| l.agent.chip_mut())
+}
+
+fn lose(lsis: &mut [Lsi], why: &str) {
+    for chip in chips(lsis) {
+        chip.lose(why);
+    }
+}
+
+/// Whose port of the chip it is, by which number.
+fn owner(lsis: &mut [Lsi], port: u16) -> Option<(&mut Lsi, u32)> {
+    lsis.iter_mut().find_map(|l| {
+        let number = l.agent.datapath().chip()?.number(port)?;
+        Some((l, number))
+    })
 }
 
 #[cfg(test)]

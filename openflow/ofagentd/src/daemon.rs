@@ -10,18 +10,19 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::sandbox::folder_of;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ofagent::{Agent, Settings};
-use tandem_openflow::Version;
 use tandem_openflow::model::Desc;
+use tandem_openflow::{Version, port};
 use tandem_ports::{rights, self_test};
 
-use tandem_ofchip::{Chip, Limits, Lookup};
+use tandem_ofchip::{Chip, Limits, Lookup, Slice};
 
 use crate::args::{Args, Fail, MacLookup, PortArg};
-use crate::asic::{Asic, FrontPort};
+use crate::asic::{Asic, Common, FrontPort};
 use crate::keeper::{self, UPDATES};
 use crate::links::Links;
+use crate::lsi;
 use crate::poller::Poller;
-use crate::switch::{Jobs, Plant};
+use crate::switch::{Jobs, Lsi, Plant};
 use crate::target::Target;
 
 /// Requests of the management API that may wait.
@@ -30,40 +31,57 @@ const JOBS: usize = 64;
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     args.check().map_err(|e| anyhow!(e))?;
+    let asked = lsi::switches(args).map_err(|e| anyhow!(e))?;
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Ofagentd)?;
     self_test::ahead(args.ports.iter().map(|p| &p.spec.kind));
     let poller = Poller::new()?;
     // hosts' addresses are looked up and sockets made where files can still be read
-    let links = Links::open(&args.controllers, &args.tls, &poller)?;
-    let asic = match args.asic {
-        true => Some(connect(args, &instance)?),
-        false => None,
+    let mut links = Vec::new();
+    for (n, switch) in (0..).zip(&asked) {
+        links.push(Links::open(n, &switch.controllers, &args.tls, &poller)?);
+    }
+    let (asic, mut parts) = match args.asic {
+        true => connect(args, &instance, &asked)?,
+        false => (None, Vec::new()),
     };
     lock_in(args, &instance)?;
     let bell = Arc::new(EventFd::new()?);
     let now = clock::now_ns();
     let mut cables = Vec::new();
     let mut opened = Vec::new();
-    for port in args.all_ports() {
-        let (kept, mac, halves) = keeper::open(&port)?;
-        cables.push(kept);
-        opened.push((port, mac, halves));
+    let mut lsis = Vec::new();
+    let mut count = 0;
+    for ((n, switch), links) in (0..).zip(&asked).zip(links) {
+        let part = match parts.is_empty() {
+            true => None,
+            false => Some(parts.remove(0)),
+        };
+        let front = part.as_ref().and_then(|(_, ports)| ports.first());
+        let mut first = front.map(|p| p.mac);
+        for port in switch.cables(args) {
+            let (kept, mac, halves) = keeper::open(n, &port)?;
+            first = first.or(Some(mac));
+            cables.push(kept);
+            count += usize::from(port.number != port::LOCAL);
+            opened.push((n, port, mac, halves));
+        }
+        let agent = Agent::new(settings(args, &instance, switch, first), now);
+        let mut lsi = Lsi::new(switch.name.clone(), agent, links);
+        if let Some((chip, ports)) = part {
+            count += ports.len();
+            lsi.set_chip(chip, ports, now);
+        }
+        lsis.push(lsi);
     }
-    let front = asic.as_ref().and_then(|(_, _, ports)| ports.first());
-    let first = front.map(|p| p.mac);
-    let first = first.or(opened.first().map(|(_, mac, _)| *mac));
-    let settings = settings(args, &instance, first);
-    let datapath = settings.datapath;
-    let mut plant = Plant::new(Agent::new(settings, now), links, poller);
-    let mut count = args.ports.len();
-    if let Some((asic, chip, ports)) = asic {
-        count = ports.len();
-        plant.set_asic(asic, chip, ports, now);
-    }
-    for (port, mac, halves) in opened {
-        plant.add_port(port, mac, *halves, now);
+    let ids = |l: &Lsi| l.agent.settings().datapath;
+    lsi::same_ids(lsis.iter().map(|l| (&l.name, ids(l)))).map_err(|e| anyhow!(e))?;
+    let datapaths: Vec<String> = lsis.iter().map(|l| format!("{:016x}", ids(l))).collect();
+    let mut plant = Plant::new(lsis, poller);
+    plant.asic = asic;
+    for (n, port, mac, halves) in opened {
+        plant.add_port(n, port, mac, *halves, now);
     }
     let (update_to, updates) = bounded(UPDATES);
     let (keeper, orders) = keeper::start(cables, update_to, Arc::clone(&bell))?;
@@ -76,7 +94,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let wake = Arc::clone(&bell);
     let stop = tandem_mgmt::signals::on_end(move || wake.ring())?;
     let ready = format!(
-        "datapath {datapath:016x}, {count} ports, {} controllers",
+        "datapath {}, {count} ports, {} controllers",
+        datapaths.join(", "),
         args.controllers.len()
     );
     tracing::info!("instance {} ready: {ready}", instance.name());
@@ -89,39 +108,48 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     server.stop();
     drop(updates);
     drop(keeper);
-    plant.links.close();
+    for lsi in &mut plant.lsis {
+        lsi.links.close();
+    }
     if let Some(asic) = &mut plant.asic {
         asic.close();
     }
     done
 }
 
-/// The chip of the instance's asicd.
-fn connect(args: &Args, instance: &Instance) -> anyhow::Result<(Asic, Chip, Vec<FrontPort>)> {
-    let lookup = match args.mac_lookup {
-        MacLookup::Address => Lookup::Address,
-        MacLookup::Vlan => Lookup::Vlan,
-    };
-    let version = match args.versions.iter().any(|v| v == "1.3") {
-        true => Version::V13,
-        false => Version::V10,
-    };
+/// The chip of the instance's asicd, and what of it each switch has.
+type Parts = (Option<Asic>, Vec<(Chip, Vec<FrontPort>)>);
+
+fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::Result<Parts> {
     let name = format!("ofagentd of {}", instance.name());
-    let local = args.local.is_some();
-    let chains = Limits {
-        per_flow: args.chains,
-        ..Limits::default()
+    let (asic, panel) = Asic::connect(instance.driver_socket(), name)?;
+    let common = Common {
+        lookup: match args.mac_lookup {
+            MacLookup::Address => Lookup::Address,
+            MacLookup::Vlan => Lookup::Vlan,
+        },
+        chains: Limits {
+            per_flow: args.chains,
+            ..Limits::default()
+        },
     };
-    let socket = instance.driver_socket();
-    Asic::connect(socket, name, lookup, version, local, chains)
+    let of = u8::try_from(asked.len())?;
+    let part = |(index, switch)| panel.part(switch, Slice { index, of }, common);
+    let parts: anyhow::Result<Vec<_>> = (0..).zip(asked).map(part).collect();
+    Ok((Some(asic), parts?))
 }
 
-fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Settings {
-    let versions = args.versions.iter().map(|v| match v.as_str() {
+fn settings(
+    args: &Args,
+    instance: &Instance,
+    of: &lsi::Switch,
+    first: Option<[u8; 6]>,
+) -> Settings {
+    let versions = of.versions.iter().map(|v| match v.as_str() {
         "1.0" => Version::V10,
         _ => Version::V13,
     });
-    let datapath = args
+    let datapath = of
         .datapath_id
         .unwrap_or_else(|| datapath_id(instance, first));
     Settings {
@@ -129,7 +157,7 @@ fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Setting
         versions: versions.collect(),
         tables: args.tables,
         max_flows: args.max_flows,
-        fail: match args.fail {
+        fail: match of.fail {
             Fail::Secure => tandem_ofagent::Fail::Secure,
             Fail::Standalone => tandem_ofagent::Fail::Standalone,
         },
@@ -141,10 +169,13 @@ fn settings(args: &Args, instance: &Instance, first: Option<[u8; 6]>) -> Setting
             },
             software: format!("ofagentd {}", env!("CARGO_PKG_VERSION")),
             serial: "none".into(),
-            datapath: instance.name().into(),
+            datapath: match of.name.as_str() {
+                "" => instance.name().into(),
+                name => format!("{}/{name}", instance.name()),
+            },
         },
         queues: args.queues,
-        local: args.local.is_some(),
+        local: of.local.is_some(),
         packet_ins: args.packet_in_rate,
         probe_ns: args.probe * 1_000_000_000,
         secret: secret(),
@@ -179,7 +210,7 @@ fn lock_in(args: &Args, instance: &Instance) -> anyhow::Result<()> {
         .extend([instance.dir().into(), "/dev/net/tun".into()]);
     sandbox.ip6 = true;
     for target in &args.controllers {
-        match target {
+        match &target.value {
             // its file is taken away at the end
             Target::Punix(path) => sandbox.write.push(folder_of(path)),
             Target::Unix(path) => sandbox.read.push(folder_of(path)),

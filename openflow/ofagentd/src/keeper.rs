@@ -14,6 +14,7 @@ use tandem_ports::{Change, Keeper, Kept, Opened, PortKind, PortSpec, kept};
 use tokio::sync::oneshot;
 
 use crate::args::PortArg;
+use crate::lsi::At;
 
 /// Event that may wait for the switch's thread.
 pub const UPDATES: usize = 256;
@@ -31,23 +32,23 @@ pub enum Event {
 
 /// Which, and what.
 pub struct Update {
-    /// The number that controllers know.
-    pub number: u32,
+    /// Whose, and the number that its controllers know.
+    pub at: At,
     /// What happened.
     pub event: Event,
 }
 
 /// What it was told to do, and where the answer goes: one line if it could not be done.
 pub enum Order {
-    /// Another port.
-    Add(PortArg, oneshot::Sender<Result<(), String>>),
+    /// Another port of a switch.
+    Add(u16, PortArg, oneshot::Sender<Result<(), String>>),
     /// Away with the port `swpN`.
     Remove(u16, oneshot::Sender<Result<(), String>>),
 }
 
 /// A port of controllers', and its cable.
 pub struct Port {
-    number: u32,
+    at: At,
     cable: Kept,
 }
 
@@ -55,10 +56,13 @@ pub struct Port {
 ///
 /// # Errors
 /// It can't be opened.
-pub fn open(arg: &PortArg) -> io::Result<(Port, [u8; 6], Box<Opened>)> {
+pub fn open(lsi: u16, arg: &PortArg) -> io::Result<(Port, [u8; 6], Box<Opened>)> {
     let (cable, opened) = Kept::open(arg.spec.clone(), arg.name(), clock::epoch_ns())?;
-    let number = arg.number;
-    Ok((Port { number, cable }, address(&arg.spec), opened))
+    let at = At {
+        lsi,
+        number: arg.number,
+    };
+    Ok((Port { at, cable }, address(&arg.spec), opened))
 }
 
 /// The address of a port: its netdev's, or for a cable without one a locally administered one that ends with its number.
@@ -96,15 +100,15 @@ fn run(
     to: &Sender<Update>,
     [bell, wake, stop]: [&EventFd; 3],
 ) {
-    let tell = |number, event| {
-        let told = to.send(Update { number, event }).is_ok();
+    let tell = |at, event| {
+        let told = to.send(Update { at, event }).is_ok();
         bell.ring();
         told
     };
     while kept::sleep(cables.iter().map(|p| &p.cable), Some(wake), stop) {
         for order in orders.try_iter() {
             let (answer, done) = match order {
-                Order::Add(arg, answer) => (answer, add(&mut cables, arg, &tell)),
+                Order::Add(lsi, arg, answer) => (answer, add(&mut cables, lsi, arg, &tell)),
                 Order::Remove(n, answer) => (answer, remove(&mut cables, n, &tell)),
             };
             // who asked may have gone
@@ -112,7 +116,7 @@ fn run(
         }
         for port in &mut cables {
             if let Some(change) = port.cable.look()
-                && !tell(port.number, Event::Cable(change))
+                && !tell(port.at, Event::Cable(change))
             {
                 return;
             }
@@ -122,8 +126,9 @@ fn run(
 
 fn add(
     cables: &mut Vec<Port>,
+    lsi: u16,
     arg: PortArg,
-    tell: &impl Fn(u32, Event) -> bool,
+    tell: &impl Fn(At, Event) -> bool,
 ) -> Result<(), String> {
     if let Some(p) = cables
         .iter()
@@ -135,29 +140,30 @@ fn add(
             p.cable.spec().kind
         ));
     }
-    if let Some(p) = cables.iter().find(|p| p.number == arg.number) {
+    let number = arg.number;
+    if let Some(p) = cables.iter().find(|p| p.at == At { lsi, number }) {
         return Err(format!(
             "{} has the number {} already",
             p.cable.name(),
             arg.number
         ));
     }
-    let number = arg.number;
-    let (port, mac, opened) = open(&arg).map_err(|e| e.to_string())?;
+    let (port, mac, opened) = open(lsi, &arg).map_err(|e| e.to_string())?;
+    let at = port.at;
     cables.push(port);
     tracing::info!(
         "{}: {} is a port now, number {number}",
         arg.name(),
         arg.spec.kind
     );
-    tell(number, Event::Added(arg, mac, opened));
+    tell(at, Event::Added(arg, mac, opened));
     Ok(())
 }
 
 fn remove(
     cables: &mut Vec<Port>,
     port: u16,
-    tell: &impl Fn(u32, Event) -> bool,
+    tell: &impl Fn(At, Event) -> bool,
 ) -> Result<(), String> {
     let at = cables
         .iter()
@@ -165,6 +171,6 @@ fn remove(
         .ok_or_else(|| format!("there is no port swp{port}"))?;
     let port = cables.remove(at);
     tracing::info!("{}: no port any more", port.cable.name());
-    tell(port.number, Event::Removed);
+    tell(port.at, Event::Removed);
     Ok(())
 }

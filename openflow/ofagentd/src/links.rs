@@ -7,10 +7,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use anyhow::Context;
-use tandem_ofagent::{Agent, CONNECTIONS, Conn, ConnId, Pace};
+use tandem_ofagent::{Agent, CONNECTIONS, Conn, ConnId, Pace, Wires};
 
 use crate::poller::{Poller, Ready, Token};
-use crate::slots::Slots;
 use crate::stream::{Listener, Stream};
 use crate::target::Target;
 use crate::tls::{Files, Tls};
@@ -65,6 +64,8 @@ struct Link {
 
 /// All of them.
 pub struct Links {
+    /// Whose they are.
+    lsi: u16,
     tls: Option<Tls>,
     places: Vec<Place>,
     links: BTreeMap<u32, Link>,
@@ -78,7 +79,12 @@ impl Links {
     ///
     /// # Errors
     /// A place can't be opened, a host has no address.
-    pub fn open(targets: &[Target], files: &Files, poller: &Poller) -> anyhow::Result<Links> {
+    pub fn open(
+        lsi: u16,
+        targets: &[Target],
+        files: &Files,
+        poller: &Poller,
+    ) -> anyhow::Result<Links> {
         let tls = match targets.iter().any(Target::is_tls) {
             true => Some(Tls::load(files)?),
             false => None,
@@ -94,7 +100,7 @@ impl Links {
             };
             if let Some(listener) = &listener {
                 let number = u32::try_from(places.len())?;
-                poller.add(Token::Listener(number), listener, true, false)?;
+                poller.add(Token::Listener(lsi, number), listener, true, false)?;
             }
             places.push(Place {
                 target: target.clone(),
@@ -107,6 +113,7 @@ impl Links {
             });
         }
         Ok(Links {
+            lsi,
             tls,
             places,
             links: BTreeMap::new(),
@@ -145,7 +152,7 @@ impl Links {
         poller: &Poller,
     ) -> std::io::Result<()> {
         self.next = self.next.wrapping_add(1);
-        poller.add(Token::Link(self.next), &stream, false, true)?;
+        poller.add(Token::Link(self.lsi, self.next), &stream, false, true)?;
         let link = Link {
             place,
             stream,
@@ -326,7 +333,8 @@ impl Links {
             }
             Ok(Some(wanted)) => {
                 if wanted != link.interest {
-                    match poller.change(Token::Link(id), &link.stream, wanted.0, wanted.1) {
+                    match poller.change(Token::Link(self.lsi, id), &link.stream, wanted.0, wanted.1)
+                    {
                         Ok(()) => link.interest = wanted,
                         Err(e) => self.end(id, &e.to_string(), agent, poller, now_ns),
                     }
@@ -358,10 +366,10 @@ impl Links {
     }
 
     /// What is left to do in a turn: messages that wait, output, calls, ends. When to be called again at the latest.
-    pub fn turn(
+    pub fn turn<W: Wires>(
         &mut self,
         agent: &mut Agent,
-        slots: &mut Slots,
+        wires: &mut W,
         poller: &Poller,
         now_ns: u64,
     ) -> u64 {
@@ -386,7 +394,7 @@ impl Links {
                 agent.deaf(conn);
             }
             if link.more || agent.conn(conn).is_some_and(Conn::is_held) {
-                link.more = agent.work(conn, MESSAGES, now_ns, slots);
+                link.more = agent.work(conn, MESSAGES, now_ns, wires);
             }
         }
         self.wrote = false;
@@ -433,7 +441,7 @@ impl Links {
             let wanted = (takes && room && link.over.is_none(), link.blocked);
             if wanted != link.interest
                 && poller
-                    .change(Token::Link(*id), &link.stream, wanted.0, wanted.1)
+                    .change(Token::Link(self.lsi, *id), &link.stream, wanted.0, wanted.1)
                     .is_ok()
             {
                 link.interest = wanted;
@@ -505,6 +513,13 @@ mod tests {
     use std::path::PathBuf;
     use tandem_ofagent::{CONNECTIONS, Settings};
 
+    /// No port has a far end.
+    struct Nowhere;
+
+    impl Wires for Nowhere {
+        fn send(&mut self, _: u32, _: Option<u32>, _: &tandem_packet::Frame<'_>) {}
+    }
+
     /// OFPT_HELLO of 1.3
     const HELLO: [u8; 8] = [4, 0, 0, 8, 0, 0, 0, 1];
     /// OFPT_PORT_MOD: OFPPC_PORT_DOWN of port 1
@@ -519,7 +534,6 @@ mod tests {
         poller: Poller,
         links: Links,
         agent: Agent,
-        slots: Slots,
     }
 
     impl Stage {
@@ -530,7 +544,7 @@ mod tests {
             let mut targets = vec![Target::Punix(dir.join("here"))];
             targets.extend(calls.then(|| Target::Unix(dir.join("there"))));
             let poller = Poller::new().unwrap();
-            let links = Links::open(&targets, &Files::default(), &poller).unwrap();
+            let links = Links::open(0, &targets, &Files::default(), &poller).unwrap();
             let mut agent = Agent::new(Settings::default(), 1);
             agent.add_port(1, "swp1", [2, 0, 0, 0, 0, 1], (true, 1_000), 1);
             Stage {
@@ -538,7 +552,6 @@ mod tests {
                 poller,
                 links,
                 agent,
-                slots: Slots::default(),
             }
         }
         fn peer(&mut self) -> UnixStream {
@@ -559,7 +572,7 @@ mod tests {
         }
         fn turn(&mut self, now: u64) -> u64 {
             self.links
-                .turn(&mut self.agent, &mut self.slots, &self.poller, now)
+                .turn(&mut self.agent, &mut Nowhere, &self.poller, now)
         }
     }
 
@@ -611,6 +624,7 @@ mod tests {
             ports: Vec::new(),
             local: false,
             chains: tandem_ofchip::Limits::default(),
+            slice: tandem_ofchip::Slice::default(),
         };
         s.agent.set_chip(tandem_ofchip::Chip::new(setup).unwrap());
         let mut peer = s.peer();

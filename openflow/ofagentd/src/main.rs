@@ -9,6 +9,7 @@ mod asic;
 mod daemon;
 mod keeper;
 mod links;
+mod lsi;
 mod poller;
 mod slots;
 mod stream;

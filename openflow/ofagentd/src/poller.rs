@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
+use crate::lsi::At;
+
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
     /// Frames of a port, or an error of its netdev.
-    Port(u32),
-    /// A controller's connection, or one that is being made.
-    Link(u32),
-    /// Somebody calls.
-    Listener(u32),
+    Port(At),
+    /// A controller's connection, or one that is being made: of which switch, and its number.
+    Link(u16, u32),
+    /// Somebody calls there.
+    Listener(u16, u32),
     /// Requests of the API, events of cables.
     Bell,
     /// The chip: answers, packets, links, or its end.
@@ -24,22 +26,22 @@ pub enum Token {
 
 impl Token {
     fn bits(self) -> u64 {
-        let (kind, n) = match self {
-            Token::Bell => (0, 0),
-            Token::Port(n) => (1, n),
-            Token::Link(n) => (2, n),
-            Token::Listener(n) => (3, n),
-            Token::Chip => (4, 0),
+        let (kind, lsi, n) = match self {
+            Token::Bell => (0, 0, 0),
+            Token::Port(at) => (1, at.lsi, at.number),
+            Token::Link(lsi, n) => (2, lsi, n),
+            Token::Listener(lsi, n) => (3, lsi, n),
+            Token::Chip => (4, 0, 0),
         };
-        kind << 32 | u64::from(n)
+        kind << 48 | u64::from(lsi) << 32 | u64::from(n)
     }
 
     fn of(bits: u64) -> Token {
-        let n = bits as u32;
-        match bits >> 32 {
-            1 => Token::Port(n),
-            2 => Token::Link(n),
-            3 => Token::Listener(n),
+        let (lsi, number) = ((bits >> 32) as u16, bits as u32);
+        match bits >> 48 {
+            1 => Token::Port(At { lsi, number }),
+            2 => Token::Link(lsi, number),
+            3 => Token::Listener(lsi, number),
             4 => Token::Chip,
             _ => Token::Bell,
         }

@@ -37,23 +37,13 @@ fn post(io: &mut SalIo, port: u16, frame: &[u8]) -> Sent {
     }
 }
 
-/// All of them, by number, and which have frames that wait.
+/// A switch's own, by number, and which have frames that wait.
 #[derive(Default)]
 pub struct Slots {
     ports: BTreeMap<u32, (TxPort, bool)>,
     queued: Vec<u32>,
     /// The chip's: by number, its own number of each.
     pub chip: BTreeMap<u32, u16>,
-    /// Where frames to these go, while it is attached.
-    pub io: Option<SalIo>,
-    /// Frames to the chip since they were last shown to it.
-    posted: usize,
-    /// For these its ring had no room: number and port of each.
-    kept: VecDeque<(u32, u16, Vec<u8>)>,
-    /// By number: frames that were too many or too long for the chip's ring, or that found no chip attached.
-    lost: BTreeMap<u32, u64>,
-    /// Of this turn.
-    pub now_ns: u64,
 }
 
 impl Slots {
@@ -67,15 +57,50 @@ impl Slots {
         self.ports.remove(&number);
     }
 
-    /// Frames that its cable, or the way to the chip, did not take.
+    /// Frames that its cable did not take.
     pub fn dropped(&self, number: u32) -> u64 {
-        let cable = self.ports.get(&number);
-        let lost = self.lost.get(&number).copied().unwrap_or(0);
-        lost + cable.map_or(0, |(tx, _)| tx.stats().dropped)
+        self.ports
+            .get(&number)
+            .map_or(0, |(tx, _)| tx.stats().dropped)
+    }
+
+    /// Lets go of everything. True: a cable takes nothing more for now, and what is left waits for the next call.
+    pub fn flush(&mut self) -> bool {
+        let mut left = Vec::new();
+        for number in self.queued.drain(..) {
+            if let Some((tx, queued)) = self.ports.get_mut(&number) {
+                *queued = !tx.flush();
+                if *queued {
+                    left.push(number);
+                }
+            }
+        }
+        self.queued = left;
+        !self.queued.is_empty()
+    }
+}
+
+/// Where frames to the chip go, whichever switch's they are.
+#[derive(Default)]
+pub struct ToChip {
+    /// While it is attached.
+    pub io: Option<SalIo>,
+    /// Frames to the chip since they were last shown to it.
+    posted: usize,
+    /// For these its ring had no room: the port of each.
+    kept: VecDeque<(u16, Vec<u8>)>,
+    /// By port: frames that were too many or too long for the chip's ring, or that found no chip attached.
+    lost: BTreeMap<u16, u64>,
+}
+
+impl ToChip {
+    /// Frames that the way to the chip did not take.
+    pub fn dropped(&self, port: u16) -> u64 {
+        self.lost.get(&port).copied().unwrap_or(0)
     }
 
     /// A frame for a port of the chip: shown to it, kept until its ring has room, or dropped.
-    fn transmit(&mut self, number: u32, port: u16, frame: &[u8]) {
+    fn transmit(&mut self, port: u16, frame: &[u8]) {
         let sent = match &mut self.io {
             None => Sent::No,
             Some(_) if !self.kept.is_empty() => Sent::Full,
@@ -91,16 +116,14 @@ impl Slots {
         }
         match sent {
             Sent::Yes => {}
-            Sent::Full if self.kept.len() < KEPT => {
-                self.kept.push_back((number, port, frame.to_vec()));
-            }
-            Sent::Full | Sent::No => *self.lost.entry(number).or_default() += 1,
+            Sent::Full if self.kept.len() < KEPT => self.kept.push_back((port, frame.to_vec())),
+            Sent::Full | Sent::No => *self.lost.entry(port).or_default() += 1,
         }
     }
 
     /// What the chip's ring had no room for, as far as it has some.
     fn post_kept(&mut self) {
-        while let Some((number, port, frame)) = self.kept.front() {
+        while let Some((port, frame)) = self.kept.front() {
             let sent = match &mut self.io {
                 None => Sent::No,
                 Some(io) => post(io, *port, frame),
@@ -108,46 +131,46 @@ impl Slots {
             match sent {
                 Sent::Yes => {}
                 Sent::Full => return,
-                Sent::No => *self.lost.entry(*number).or_default() += 1,
+                Sent::No => *self.lost.entry(*port).or_default() += 1,
             }
             self.kept.pop_front();
         }
     }
 
-    /// Lets go of everything. True: a cable takes nothing more for now, and what is left waits for the next call.
+    /// Shows the chip what it was sent. True: its ring has no room, and what is left waits for the next call.
     pub fn flush(&mut self) -> bool {
-        let mut left = Vec::new();
-        for number in self.queued.drain(..) {
-            if let Some((tx, queued)) = self.ports.get_mut(&number) {
-                *queued = !tx.flush();
-                if *queued {
-                    left.push(number);
-                }
-            }
-        }
-        self.queued = left;
         self.post_kept();
         if let Some(io) = &mut self.io {
             io.flush();
             self.posted = 0;
         }
-        !self.queued.is_empty() || !self.kept.is_empty()
+        !self.kept.is_empty()
     }
 }
 
-impl Wires for Slots {
+/// The far ends of a switch's ports in one turn.
+pub struct Out<'a> {
+    /// Its own.
+    pub slots: &'a mut Slots,
+    /// The chip's.
+    pub chip: &'a mut ToChip,
+    /// Of this turn.
+    pub now_ns: u64,
+}
+
+impl Wires for Out<'_> {
     #[inline]
     fn send(&mut self, port: u32, _queue: Option<u32>, frame: &Frame<'_>) {
-        if let Some((tx, queued)) = self.ports.get_mut(&port) {
+        if let Some((tx, queued)) = self.slots.ports.get_mut(&port) {
             tx.queue(frame, self.now_ns);
             if !*queued {
                 *queued = true;
-                self.queued.push(port);
+                self.slots.queued.push(port);
             }
             return;
         }
-        if let Some(of_chip) = self.chip.get(&port).copied() {
-            self.transmit(port, of_chip, frame.bytes());
+        if let Some(of_chip) = self.slots.chip.get(&port).copied() {
+            self.chip.transmit(of_chip, frame.bytes());
         }
     }
 }
@@ -159,14 +182,19 @@ mod tests {
 
     #[test]
     fn frames_that_find_no_chip_are_counted() {
-        let mut slots = Slots::default();
+        let (mut slots, mut chip) = (Slots::default(), ToChip::default());
         slots.chip.insert(3, 2);
         let mut buffer = Buffer::new();
         assert!(buffer.set(&[0; 60]));
+        let mut out = Out {
+            slots: &mut slots,
+            chip: &mut chip,
+            now_ns: 1,
+        };
         for port in [3, 3, 4] {
-            slots.send(port, None, &buffer.frame(Offload::NONE));
+            out.send(port, None, &buffer.frame(Offload::NONE));
         }
         // port 4 is none
-        assert_eq!([3, 4].map(|n| slots.dropped(n)), [2, 0]);
+        assert_eq!([2, 4].map(|n| chip.dropped(n)), [2, 0]);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch's thread: frames, controllers, requests, one after the other.
+//! The switches' thread: frames, controllers, requests, one after the other.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,9 @@ use crate::args::PortArg;
 use crate::asic::{Asic, FrontPort};
 use crate::keeper::{Event, Update};
 use crate::links::Links;
+use crate::lsi::At;
 use crate::poller::{Poller, Ready, Token};
-use crate::slots::Slots;
+use crate::slots::{Out, Slots, ToChip};
 
 /// Frames of one port in one turn.
 const FRAMES: usize = 64;
@@ -47,41 +48,34 @@ pub struct Port {
     before: Lost,
 }
 
-/// Everything that belongs to the thread.
-pub struct Plant {
-    /// The switch.
+/// A switch: the one of all ports, or a logical one of some.
+pub struct Lsi {
+    /// Empty: the one of all ports.
+    pub name: String,
+    /// Its tables.
     pub agent: Agent,
     /// Its controllers.
     pub links: Links,
-    /// Its ports.
+    /// Its ports' cables, if they are this machine's.
     pub ports: BTreeMap<u32, Port>,
-    /// The chip, if the switch is not of this machine's interfaces.
-    pub asic: Option<Asic>,
-    slots: Slots,
-    poller: Poller,
-    scratch: Vec<u8>,
-    segments: Buffer,
-    piece: Buffer,
+    /// Where frames leave.
+    pub slots: Slots,
 }
 
-impl Plant {
+impl Lsi {
     /// Without ports.
-    pub fn new(agent: Agent, links: Links, poller: Poller) -> Plant {
-        Plant {
+    pub fn new(name: String, agent: Agent, links: Links) -> Lsi {
+        Lsi {
+            name,
             agent,
             links,
             ports: BTreeMap::new(),
-            asic: None,
             slots: Slots::default(),
-            poller,
-            scratch: vec![0; SCRATCH],
-            segments: Buffer::new(),
-            piece: Buffer::new(),
         }
     }
 
     /// A chip below the tables, with its ports.
-    pub fn set_asic(&mut self, asic: Asic, chip: Chip, ports: Vec<FrontPort>, now_ns: u64) {
+    pub fn set_chip(&mut self, chip: Chip, ports: Vec<FrontPort>, now_ns: u64) {
         for p in ports {
             if let Some(port) = chip.port(p.number) {
                 self.slots.chip.insert(p.number, port);
@@ -90,70 +84,6 @@ impl Plant {
             self.agent.add_port(p.number, &p.name, p.mac, down, now_ns);
         }
         self.agent.set_chip(chip);
-        self.asic = Some(asic);
-    }
-
-    /// What the chip has to say, and what is to be said to it. When to be called again at the latest.
-    fn turn_asic(&mut self, now_ns: u64) -> u64 {
-        let Some(asic) = &mut self.asic else {
-            return u64::MAX;
-        };
-        let (agent, slots) = (&mut self.agent, &mut self.slots);
-        let more = asic.receive(agent, slots, now_ns);
-        if let Some(chip) = agent.chip_mut() {
-            chip.turn(now_ns);
-        }
-        let next = asic.look_after(agent, slots, &self.poller, now_ns);
-        let due = agent.chip_mut().and_then(|c| c.next_ns());
-        match more {
-            true => now_ns,
-            false => next.min(due.unwrap_or(u64::MAX)),
-        }
-    }
-
-    /// Another port.
-    pub fn add_port(&mut self, arg: PortArg, mac: [u8; 6], opened: Opened, now_ns: u64) {
-        let number = arg.number;
-        let link = (opened.link.up, opened.link.speed_mbps);
-        self.agent.add_port(number, &arg.name(), mac, link, now_ns);
-        self.ports.insert(
-            number,
-            Port {
-                arg,
-                rx: None,
-                before: Lost::default(),
-            },
-        );
-        self.plug(number, opened, now_ns);
-    }
-
-    fn plug(&mut self, number: u32, opened: Opened, now_ns: u64) {
-        self.unplug(number);
-        let Some(port) = self.ports.get_mut(&number) else {
-            return;
-        };
-        let Opened { rx, tx, link, .. } = opened;
-        if let Some(fd) = rx.fd()
-            && let Err(e) = self.poller.add(Token::Port(number), fd, true, false)
-        {
-            tracing::error!("{}: {e}", port.arg.name());
-        }
-        port.rx = Some(rx);
-        self.slots.put(number, tx);
-        self.agent
-            .set_link(number, link.up, link.speed_mbps, now_ns);
-    }
-
-    fn unplug(&mut self, number: u32) {
-        let lost = self.lost(number);
-        if let Some(port) = self.ports.get_mut(&number) {
-            port.before = lost;
-            if let Some(fd) = port.rx.as_ref().and_then(RxPort::fd) {
-                self.poller.remove(fd);
-            }
-            port.rx = None;
-        }
-        self.slots.take(number);
     }
 
     /// What a port's cable lost since the start.
@@ -170,52 +100,186 @@ impl Plant {
         }
     }
 
-    fn update(&mut self, update: Update, now_ns: u64) {
-        let number = update.number;
-        match update.event {
-            Event::Added(arg, mac, opened) => self.add_port(arg, mac, *opened, now_ns),
-            Event::Removed => {
-                self.unplug(number);
-                self.ports.remove(&number);
-                self.agent.remove_port(number);
+    fn plug(&mut self, at: At, opened: Opened, poller: &Poller, now_ns: u64) {
+        let number = at.number;
+        self.unplug(number, poller);
+        let Some(port) = self.ports.get_mut(&number) else {
+            return;
+        };
+        let Opened { rx, tx, link, .. } = opened;
+        if let Some(fd) = rx.fd()
+            && let Err(e) = poller.add(Token::Port(at), fd, true, false)
+        {
+            tracing::error!("{}: {e}", port.arg.name());
+        }
+        port.rx = Some(rx);
+        self.slots.put(number, tx);
+        self.agent
+            .set_link(number, link.up, link.speed_mbps, now_ns);
+    }
+
+    fn unplug(&mut self, number: u32, poller: &Poller) {
+        let lost = self.lost(number);
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.before = lost;
+            if let Some(fd) = port.rx.as_ref().and_then(RxPort::fd) {
+                poller.remove(fd);
             }
-            Event::Cable(Change::Opened(opened)) => self.plug(number, *opened, now_ns),
-            Event::Cable(Change::Gone) => {
-                self.unplug(number);
-                self.agent.set_link(number, false, 0, now_ns);
-            }
-            Event::Cable(Change::Link(l)) => {
-                self.agent.set_link(number, l.up, l.speed_mbps, now_ns)
-            }
+            port.rx = None;
+        }
+        self.slots.take(number);
+    }
+
+    /// The controllers' counters are those of the cables, too.
+    fn count(&mut self, to_chip: &ToChip) {
+        let numbers: Vec<u32> = self.ports.keys().copied().collect();
+        for n in numbers {
+            let lost = self.lost(n);
+            self.agent.set_lost(n, lost);
+        }
+        for (n, port) in &self.slots.chip {
+            let lost = Lost {
+                tx_dropped: to_chip.dropped(*port),
+                ..Lost::default()
+            };
+            self.agent.set_lost(*n, lost);
+        }
+    }
+}
+
+/// Everything that belongs to the thread.
+pub struct Plant {
+    /// The switches.
+    pub lsis: Vec<Lsi>,
+    /// The chip, if the switches are not of this machine's interfaces.
+    pub asic: Option<Asic>,
+    /// Frames to it.
+    pub to_chip: ToChip,
+    poller: Poller,
+    scratch: Vec<u8>,
+    segments: Buffer,
+    piece: Buffer,
+}
+
+impl Plant {
+    /// Without ports.
+    pub fn new(lsis: Vec<Lsi>, poller: Poller) -> Plant {
+        Plant {
+            lsis,
+            asic: None,
+            to_chip: ToChip::default(),
+            poller,
+            scratch: vec![0; SCRATCH],
+            segments: Buffer::new(),
+            piece: Buffer::new(),
         }
     }
 
-    fn receive(&mut self, number: u32, error: bool, now_ns: u64) {
+    /// What the chip has to say, and what is to be said to it. When to be called again at the latest.
+    fn turn_asic(&mut self, now_ns: u64) -> u64 {
+        let Some(asic) = &mut self.asic else {
+            return u64::MAX;
+        };
+        let (lsis, to_chip) = (&mut self.lsis, &mut self.to_chip);
+        let more = asic.receive(lsis, to_chip, now_ns);
+        for chip in lsis.iter_mut().filter_map(|l| l.agent.chip_mut()) {
+            chip.turn(now_ns);
+        }
+        let next = asic.look_after(lsis, to_chip, &self.poller, now_ns);
+        let chips = lsis.iter_mut().filter_map(|l| l.agent.chip_mut());
+        let due = chips.filter_map(|c| c.next_ns()).min();
+        match more {
+            true => now_ns,
+            false => next.min(due.unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// Another port.
+    pub fn add_port(&mut self, lsi: u16, arg: PortArg, mac: [u8; 6], opened: Opened, now_ns: u64) {
+        let number = arg.number;
+        let Some(to) = self.lsis.get_mut(usize::from(lsi)) else {
+            return;
+        };
+        let link = (opened.link.up, opened.link.speed_mbps);
+        to.agent.add_port(number, &arg.name(), mac, link, now_ns);
+        to.ports.insert(
+            number,
+            Port {
+                arg,
+                rx: None,
+                before: Lost::default(),
+            },
+        );
+        to.plug(At { lsi, number }, opened, &self.poller, now_ns);
+    }
+
+    fn update(&mut self, update: Update, now_ns: u64) {
+        let At { lsi, number } = update.at;
+        if let Event::Added(arg, mac, opened) = update.event {
+            self.add_port(lsi, arg, mac, *opened, now_ns);
+            return;
+        }
+        let Some(of) = self.lsis.get_mut(usize::from(lsi)) else {
+            return;
+        };
+        match update.event {
+            Event::Added(..) => {}
+            Event::Removed => {
+                of.unplug(number, &self.poller);
+                of.ports.remove(&number);
+                of.agent.remove_port(number);
+            }
+            Event::Cable(Change::Opened(opened)) => {
+                of.plug(update.at, *opened, &self.poller, now_ns);
+            }
+            Event::Cable(Change::Gone) => {
+                of.unplug(number, &self.poller);
+                of.agent.set_link(number, false, 0, now_ns);
+            }
+            Event::Cable(Change::Link(l)) => of.agent.set_link(number, l.up, l.speed_mbps, now_ns),
+        }
+    }
+
+    fn receive(&mut self, at: At, error: bool, now_ns: u64) {
         let Plant {
-            agent,
-            ports,
-            slots,
+            lsis,
+            to_chip,
             scratch,
             segments,
             piece,
             ..
         } = self;
+        let Some(lsi) = lsis.get_mut(usize::from(at.lsi)) else {
+            return;
+        };
+        let Lsi {
+            agent,
+            ports,
+            slots,
+            ..
+        } = lsi;
+        let number = at.number;
         let Some(rx) = ports.get_mut(&number).and_then(|p| p.rx.as_mut()) else {
             return;
         };
         if error {
             rx.take_error();
         }
+        let mut out = Out {
+            slots,
+            chip: to_chip,
+            now_ns,
+        };
         rx.receive(now_ns, FRAMES, scratch, &mut |frame| {
             if frame.offload.gso.is_none() {
-                agent.frame(number, frame, now_ns, slots);
+                agent.frame(number, frame, now_ns, &mut out);
                 return;
             }
             // what makes no sense as a super-frame is no frame
             let _ = segment::segment_frame(frame, segments, |bytes| {
                 if piece.set(bytes) {
                     let mut one = piece.frame(Offload::NONE);
-                    agent.frame(number, &mut one, now_ns, slots);
+                    agent.frame(number, &mut one, now_ns, &mut out);
                 }
             });
         });
@@ -224,35 +288,81 @@ impl Plant {
     /// Captures are not waited for but played; when the next frame is due.
     fn play(&mut self, now_ns: u64) -> u64 {
         let mut next = u64::MAX;
-        let due: Vec<u32> = self
-            .ports
-            .iter_mut()
-            .filter_map(|(n, p)| {
-                let at = p.rx.as_mut()?.due(now_ns)?;
+        let mut due: Vec<At> = Vec::new();
+        for (lsi, l) in (0..).zip(&mut self.lsis) {
+            for (number, p) in &mut l.ports {
+                let Some(at) = p.rx.as_mut().and_then(|rx| rx.due(now_ns)) else {
+                    continue;
+                };
                 next = next.min(at);
-                (at <= now_ns).then_some(*n)
-            })
-            .collect();
-        for n in due {
-            self.receive(n, false, now_ns);
+                if at <= now_ns {
+                    let number = *number;
+                    due.push(At { lsi, number });
+                }
+            }
+        }
+        for at in due {
+            self.receive(at, false, now_ns);
         }
         next
     }
 
     /// The controllers' counters are those of the cables, too.
     pub fn count(&mut self) {
-        let numbers: Vec<u32> = self.ports.keys().copied().collect();
-        for n in numbers {
-            let lost = self.lost(n);
-            self.agent.set_lost(n, lost);
+        for lsi in &mut self.lsis {
+            lsi.count(&self.to_chip);
         }
-        for n in self.slots.chip.keys() {
-            let lost = Lost {
-                tx_dropped: self.slots.dropped(*n),
-                ..Lost::default()
+    }
+
+    /// Who became ready.
+    fn ready(&mut self, r: Ready, bell: &EventFd, now_ns: u64) {
+        match r.token {
+            Token::Port(at) => self.receive(at, r.error, now_ns),
+            Token::Link(lsi, n) => {
+                if let Some(l) = self.lsis.get_mut(usize::from(lsi)) {
+                    l.links.ready(n, r, &mut l.agent, &self.poller, now_ns);
+                }
+            }
+            Token::Listener(lsi, n) => {
+                if let Some(l) = self.lsis.get_mut(usize::from(lsi)) {
+                    l.links.accept(n, &mut l.agent, &self.poller, now_ns);
+                }
+            }
+            Token::Bell => {
+                bell.drain();
+            }
+            // looked at in every turn
+            Token::Chip => {}
+        }
+    }
+
+    /// Controllers' messages, and what follows from them in the chip. When to be called again at the latest.
+    fn turn_switches(&mut self, now_ns: u64) -> u64 {
+        let mut next = u64::MAX;
+        for l in &mut self.lsis {
+            next = next.min(l.agent.tick(now_ns));
+            let mut out = Out {
+                slots: &mut l.slots,
+                chip: &mut self.to_chip,
+                now_ns,
             };
-            self.agent.set_lost(*n, lost);
+            next = next.min(l.links.turn(&mut l.agent, &mut out, &self.poller, now_ns));
+            // what this turn's messages changed
+            if l.agent.chip_mut().is_some_and(|c| c.turn(now_ns)) {
+                // somebody may have waited for that answer
+                next = now_ns;
+            }
         }
+        next
+    }
+
+    /// Lets go of all frames. True: some wait.
+    fn flush(&mut self) -> bool {
+        let mut waits = false;
+        for l in &mut self.lsis {
+            waits |= l.slots.flush();
+        }
+        waits | self.to_chip.flush()
     }
 
     /// Goes on until it is told to stop.
@@ -274,32 +384,17 @@ impl Plant {
         while !stop.load(Ordering::Relaxed) {
             let before = clock::now_ns();
             ready.clear();
-            if self.asic.is_some() && !Asic::arm(&mut self.agent, &mut self.slots) {
+            if self.asic.is_some() && !Asic::arm(&mut self.lsis, &mut self.to_chip) {
                 next = before;
             }
             self.poller
                 .wait(u64::saturating_sub(next, before), &mut ready)?;
             if self.asic.is_some() {
-                Asic::disarm(&mut self.agent, &mut self.slots);
+                Asic::disarm(&mut self.lsis, &mut self.to_chip);
             }
             let now = clock::now_ns();
-            self.slots.now_ns = now;
             for r in &ready {
-                match r.token {
-                    Token::Port(n) => self.receive(n, r.error, now),
-                    Token::Link(n) => {
-                        let (links, agent) = (&mut self.links, &mut self.agent);
-                        links.ready(n, *r, agent, &self.poller, now);
-                    }
-                    Token::Listener(n) => {
-                        self.links.accept(n, &mut self.agent, &self.poller, now);
-                    }
-                    Token::Bell => {
-                        bell.drain();
-                    }
-                    // looked at in every turn
-                    Token::Chip => {}
-                }
+                self.ready(*r, bell, now);
             }
             next = now + SLEEP_NS;
             for update in updates.try_iter() {
@@ -312,22 +407,16 @@ impl Plant {
                 counted = now;
                 self.count();
             }
-            next = next.min(self.turn_asic(now));
-            next = next.min(self.play(now)).min(self.agent.tick(now));
-            let (links, agent) = (&mut self.links, &mut self.agent);
-            next = next.min(links.turn(agent, &mut self.slots, &self.poller, now));
-            // what this turn's messages changed
-            if self.agent.chip_mut().is_some_and(|c| c.turn(now)) {
-                // somebody may have waited for that answer
-                next = now;
-            }
-            if self.slots.flush() {
+            next = next.min(self.turn_asic(now)).min(self.play(now));
+            next = next.min(self.turn_switches(now));
+            if self.flush() {
                 next = next.min(now + FULL_NS);
             }
-            if self.links.has_written() {
+            if self.lsis.iter().any(|l| l.links.has_written()) {
                 awake = now + AWAKE_NS;
             }
-            if self.links.has_more() || !jobs.is_empty() {
+            let more = self.lsis.iter().any(|l| l.links.has_more());
+            if more || !jobs.is_empty() {
                 next = now;
             } else if now < awake {
                 next = now;

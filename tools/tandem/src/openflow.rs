@@ -45,6 +45,9 @@ pub enum Openflow {
         /// With flows: why each is where it is
         #[arg(long)]
         why: bool,
+        /// Of this logical switch
+        #[arg(long, value_name = "NAME")]
+        lsi: Option<String>,
     },
     /// Send one frame through the flow tables on paper, table by table: nothing is counted, nothing leaves
     Trace {
@@ -52,6 +55,9 @@ pub enum Openflow {
         port: String,
         /// The frame, in hexadecimal; blanks and colons are ignored
         hex: String,
+        /// Of this logical switch
+        #[arg(long, value_name = "NAME")]
+        lsi: Option<String>,
     },
     /// Add a port to the switch while it runs, or take one away
     Port {
@@ -68,6 +74,9 @@ pub enum Port {
     Add {
         /// swp3=eth3, or swp3=eth3:7 for number 7
         cable: String,
+        /// To this logical switch
+        #[arg(long, value_name = "NAME")]
+        lsi: Option<String>,
     },
     /// One less
     Del {
@@ -93,12 +102,16 @@ pub struct Up {
     /// Chains of flows of several tables behind one flow that the chip may have; one with more is the software's
     #[arg(long, value_name = "N", requires = "profile")]
     chains: Option<u32>,
+    /// A logical switch of some of the ports, by name, with a number for each: red:swp1,swp2=5. Each has its own tables and
+    /// controllers; options with LSI= are that one's. Without, there is one switch of all ports
+    #[arg(long = "lsi", value_name = "NAME:SWPN[=NUMBER],…")]
+    lsis: Vec<String>,
     /// The port LOCAL: a TAP of this name is made, this machine's own interface at the switch
-    #[arg(long, value_name = "IFACE")]
-    local: Option<String>,
+    #[arg(long, value_name = "[LSI=]IFACE")]
+    local: Vec<String>,
     /// A controller to call (tcp:HOST[:PORT], ssl:HOST[:PORT], unix:PATH), or where controllers come
     /// (ptcp:[ADDRESS:][PORT], pssl:[ADDRESS:][PORT], punix:PATH)
-    #[arg(long = "controller", value_name = "TARGET")]
+    #[arg(long = "controller", value_name = "[LSI=]TARGET")]
     controllers: Vec<String>,
     /// The switch's private key, for ssl: and pssl: (PEM)
     #[arg(long, value_name = "FILE")]
@@ -110,14 +123,14 @@ pub struct Up {
     #[arg(long, value_name = "FILE")]
     ca_cert: Option<PathBuf>,
     /// Datapath id: a number, 0xHEX or 16 hexadecimal digits; by default from the first port's address
-    #[arg(long, value_name = "ID")]
-    datapath_id: Option<String>,
+    #[arg(long, value_name = "[LSI=]ID")]
+    datapath_id: Vec<String>,
     /// Without controllers: secure (the flows stay) or standalone (an ordinary learning switch)
-    #[arg(long, value_name = "MODE", value_parser = ["secure", "standalone"])]
-    fail: Option<String>,
+    #[arg(long, value_name = "[LSI=]MODE")]
+    fail: Vec<String>,
     /// Versions that are offered: 1.0, 1.3 or 1.0,1.3
-    #[arg(long, value_name = "LIST")]
-    versions: Option<String>,
+    #[arg(long, value_name = "[LSI=]LIST")]
+    versions: Vec<String>,
     /// Flow tables of 1.3
     #[arg(long, value_name = "N")]
     tables: Option<u8>,
@@ -156,6 +169,8 @@ pub enum What {
     Ports,
     /// Controllers: connection, version, role
     Controllers,
+    /// Logical switches: ports, datapath id, controllers, flows
+    Lsis,
 }
 
 const FLOWS: &[Column] = &[
@@ -228,6 +243,16 @@ const CONTROLLERS: &[Column] = &[
     right("DROPPED", "packet_ins_dropped"),
     left("ERROR", "error"),
 ];
+const LSIS: &[Column] = &[
+    left("LSI", "lsi"),
+    left("DATAPATH", "datapath_id"),
+    left("VERSION", "version_spoken"),
+    left("PORTS", "members"),
+    right("CONTROLLERS", "controllers"),
+    right("FLOWS", "flows"),
+    right("GROUPS", "groups"),
+    right("METERS", "meters"),
+];
 
 /// With it there is a chip.
 const PROFILE: &str = "--profile";
@@ -238,9 +263,13 @@ fn client(instance: &Instance) -> Client {
 
 /// A relative path of a Unix socket counts from here, not from where the daemon works.
 fn absolute(target: &str) -> String {
-    match target.split_once(':') {
-        Some((kind @ ("unix" | "punix"), path)) if !path.is_empty() => std::path::absolute(path)
-            .map_or_else(|_| target.to_owned(), |p| format!("{kind}:{}", p.display())),
+    let Some((kind, path)) = target.split_once(':') else {
+        return target.to_owned();
+    };
+    // behind the logical switch's name
+    let bare = kind.rsplit_once('=').map_or(kind, |(_, kind)| kind);
+    match std::path::absolute(path) {
+        Ok(p) if matches!(bare, "unix" | "punix") => format!("{kind}:{}", p.display()),
         _ => target.to_owned(),
     }
 }
@@ -255,6 +284,18 @@ impl Up {
         for c in &self.controllers {
             add("--controller", absolute(c));
         }
+        let lists = [
+            ("--lsi", &self.lsis),
+            ("--local", &self.local),
+            ("--datapath-id", &self.datapath_id),
+            ("--fail", &self.fail),
+            ("--versions", &self.versions),
+        ];
+        for (option, values) in lists {
+            for v in values {
+                add(option, v.clone());
+            }
+        }
         let file = |path: &Option<PathBuf>| {
             let path = path.as_ref()?;
             let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -264,13 +305,9 @@ impl Up {
             (PROFILE, self.profile.clone()),
             ("--mac-lookup", self.mac_lookup.clone()),
             ("--chains", self.chains.map(|n| n.to_string())),
-            ("--local", self.local.clone()),
             ("--private-key", file(&self.private_key)),
             ("--certificate", file(&self.certificate)),
             ("--ca-cert", file(&self.ca_cert)),
-            ("--datapath-id", self.datapath_id.clone()),
-            ("--fail", self.fail.clone()),
-            ("--versions", self.versions.clone()),
             ("--tables", self.tables.map(|n| n.to_string())),
             ("--max-flows", self.max_flows.map(|n| n.to_string())),
             ("--queues", self.queues.map(|n| n.to_string())),
@@ -497,7 +534,7 @@ impl Flows {
 fn show(
     instance: &Instance,
     what: What,
-    table: Option<u8>,
+    (lsi, table): (Option<&str>, Option<u8>),
     limit: Option<usize>,
     flows: Flows,
     out: Out,
@@ -512,11 +549,13 @@ fn show(
         What::Tables => ("/v1/tables", TABLES),
         What::Ports => ("/v1/ports", PORTS),
         What::Controllers => ("/v1/controllers", CONTROLLERS),
+        What::Lsis => ("/v1/lsis", LSIS),
     };
     let table = table.map(|t| t.to_string()).unwrap_or_default();
     // of flows that are left out none counts for the limit
     let asked = limit.filter(|_| flows.places.is_none());
-    let mut all = rows(&client(instance), path, &[("table", &table)], asked)?;
+    let query = [("table", table.as_str()), ("lsi", lsi.unwrap_or_default())];
+    let mut all = rows(&client(instance), path, &query, asked)?;
     if flows.places.is_some() {
         all.retain(|f| flows.has(f));
         all.truncate(limit.unwrap_or(usize::MAX));
@@ -547,8 +586,14 @@ fn show(
     Ok(Answer::Yes)
 }
 
-fn trace(instance: &Instance, port: &str, hex: &str, out: Out) -> Result<Answer> {
-    let body = json!({"port": port, "frame": hex});
+fn trace(
+    instance: &Instance,
+    lsi: Option<&str>,
+    port: &str,
+    hex: &str,
+    out: Out,
+) -> Result<Answer> {
+    let body = json!({"lsi": lsi, "port": port, "frame": hex});
     let v: Value = client(instance).post("/v1/trace", &body)?;
     let steps = v.get("items").and_then(Value::as_array);
     let steps = steps.context("an answer without steps")?;
@@ -567,7 +612,7 @@ fn trace(instance: &Instance, port: &str, hex: &str, out: Out) -> Result<Answer>
 
 fn port(instance: &Instance, change: &Port, out: Out) -> Result<Answer> {
     let body = match change {
-        Port::Add { cable } => json!({ "add": cable }),
+        Port::Add { cable, lsi } => json!({ "add": cable, "lsi": lsi }),
         Port::Del { port } => json!({ "remove": port }),
     };
     let v: Value = client(instance).post("/v1/ports", &body)?;
@@ -587,11 +632,13 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
             hardware,
             software,
             why,
+            lsi,
         } => {
             let flows = Flows::new(*hardware, *software, *why);
-            show(instance, *what, *table, *limit, flows, out)
+            let which = (lsi.as_deref(), *table);
+            show(instance, *what, which, *limit, flows, out)
         }
-        Openflow::Trace { port, hex } => trace(instance, port, hex, out),
+        Openflow::Trace { port, hex, lsi } => trace(instance, lsi.as_deref(), port, hex, out),
         Openflow::Port { port: change } => port(instance, change, out),
     }
 }
@@ -618,6 +665,19 @@ mod tests {
         let own = (std::process::id(), words("--profile tiny"));
         assert_eq!(own_asicd(&i).unwrap(), Some(own));
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn sockets_count_from_here() {
+        let here = std::env::current_dir().unwrap();
+        for (given, wanted) in [
+            ("unix:s", format!("unix:{}/s", here.display())),
+            ("red=punix:s", format!("red=punix:{}/s", here.display())),
+            ("red=tcp:h:1", "red=tcp:h:1".to_owned()),
+            ("unix:", "unix:".to_owned()),
+        ] {
+            assert_eq!(absolute(given), wanted);
+        }
     }
 
     #[test]

@@ -104,6 +104,7 @@ fn with_chip() -> Bench {
         ports: ports.collect(),
         local: false,
         chains: Limits::default(),
+        slice: tandem_ofchip::Slice::default(),
     });
     b.agent.set_chip(chip.unwrap());
     b

@@ -14,7 +14,7 @@ use tandem_openflow::Version;
 use tandem_openflow::model::{FlowMod, GroupMod};
 
 #[derive(Clone, Debug)]
-enum Op {
+pub enum Op {
     Flow(FlowMod),
     Learn(Vec<FlowMod>),
     Group(GroupMod),
@@ -29,9 +29,26 @@ enum Op {
     Send(u16, usize),
     Counts,
     Pass(u64),
+    Begin(Version),
 }
 
-fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
+impl Op {
+    /// What is done to one switch alone.
+    pub fn of_one(self, w: &mut World) {
+        match self {
+            Op::Flow(m) => w.flow_mod(&m),
+            Op::Learn(all) => all.iter().for_each(|m| w.flow_mod(m)),
+            Op::Group(m) => w.group_mod(&m),
+            Op::Configure(p, receive, send) => w.configure(p, receive, send),
+            Op::Fragments(drop) => w.fragments(drop),
+            Op::Link(p, up) => w.link(p, up),
+            Op::Begin(version) => w.begin(version),
+            _ => {}
+        }
+    }
+}
+
+pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
     let port = || 1..=PORTS as u16;
     let fate = prop_oneof![Just(Fate::Refused), Just(Fate::Lost), Just(Fate::Ignored)];
     let group = match version {
@@ -65,13 +82,26 @@ fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
 }
 
 /// Frames are looked at in turns, some after each command.
-struct Eyes {
+pub struct Eyes {
     frames: Vec<Vec<u8>>,
     at: usize,
 }
 
 impl Eyes {
-    fn look(&mut self, w: &mut World, n: usize) {
+    pub fn new(frames: Vec<Vec<u8>>) -> Eyes {
+        Eyes { frames, at: 0 }
+    }
+
+    /// As many looks as show each frame at two ports.
+    pub fn all(&self) -> usize {
+        self.frames.len() * 2
+    }
+
+    pub fn frame(&self, n: usize) -> Vec<u8> {
+        self.frames[n % self.frames.len()].clone()
+    }
+
+    pub fn look(&mut self, w: &mut World, n: usize) {
         for _ in 0..n {
             self.at += 1;
             let frame = &self.frames[self.at % self.frames.len()];
@@ -82,17 +112,11 @@ impl Eyes {
 }
 
 fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
-    let all = frames.len() * 2;
-    let mut eyes = Eyes { frames, at: 0 };
+    let mut eyes = Eyes::new(frames);
+    let all = eyes.all();
     w.rest();
     for op in ops {
         match op {
-            Op::Flow(m) => w.flow_mod(&m),
-            Op::Learn(all) => all.iter().for_each(|m| w.flow_mod(m)),
-            Op::Group(m) => w.group_mod(&m),
-            Op::Configure(p, receive, send) => w.configure(p, receive, send),
-            Op::Fragments(drop) => w.fragments(drop),
-            Op::Link(p, up) => w.link(p, up),
             Op::Steps(n) => {
                 for _ in 0..n {
                     if !w.step() {
@@ -111,11 +135,12 @@ fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
             Op::Wait => w.wait(),
             Op::Die => w.die(),
             Op::Send(p, n) => {
-                let frame = eyes.frames[n % eyes.frames.len()].clone();
+                let frame = eyes.frame(n);
                 w.send(p, &frame);
             }
             Op::Counts => w.check_counts(),
             Op::Pass(seconds) => w.pass(seconds),
+            other => other.of_one(w),
         }
         eyes.look(w, 6);
     }

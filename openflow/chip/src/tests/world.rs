@@ -11,7 +11,7 @@
 
 use super::device::{Fate, Inner, Passed, Shared};
 use super::universe::FIRST;
-use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Tally};
+use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally, parts};
 use std::collections::BTreeMap;
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
@@ -106,9 +106,39 @@ impl Seen {
     }
 }
 
+/// The software's switch without flows.
+fn fresh(version: Version, ports: &[Port]) -> Switch {
+    let mut s = Switch::new(Config {
+        version,
+        tables: if version == Version::V10 { 1 } else { 3 },
+        cache: 0,
+        local: false,
+        ..Config::default()
+    });
+    for p in ports {
+        s.set_port(p.clone(), 0);
+    }
+    if version == Version::V13 {
+        let meter = MeterMod {
+            command: MeterCommand::Add,
+            flags: meter_flags::PKTPS,
+            meter: 1,
+            bands: vec![Band {
+                rate: 1,
+                burst: 0,
+                kind: BandType::Drop,
+            }],
+        };
+        s.meter_mod(&meter, 0, &mut Vec::new()).unwrap();
+    }
+    s
+}
+
 pub struct World {
     pub chip: Chip,
     pub device: Shared,
+    /// Its ports are the chip's behind this one.
+    base: u16,
     /// Gets what the chip traps.
     soft: Switch,
     /// Gets everything.
@@ -134,10 +164,26 @@ impl World {
 
     pub fn within(profile: &str, lookup: Lookup, version: Version, chains: Limits) -> World {
         let device = Shared::new(profile);
+        let slice = Slice::default();
+        let mut w = World::on(&device, slice, profile, lookup, version, chains);
+        attach(&mut [&mut w]);
+        w
+    }
+
+    /// One of several switches on a chip, which is not attached yet. All number their ports alike.
+    pub fn on(
+        device: &Shared,
+        slice: Slice,
+        profile: &str,
+        lookup: Lookup,
+        version: Version,
+        chains: Limits,
+    ) -> World {
+        let base = u16::from(slice.index) * PORTS as u16;
         let ports = (1..=PORTS as u8).map(|p| PortOf {
             number: FIRST + u32::from(p) - 1,
-            port: p,
-            mac: [2, 0, 0, 0, 1, p],
+            port: base as u8 + p,
+            mac: [2, 0, 0, 0, 1, base as u8 + p],
         });
         let chip = Chip::new(Setup {
             profile: profile.into(),
@@ -146,15 +192,9 @@ impl World {
             ports: ports.collect(),
             local: false,
             chains,
+            slice,
         })
         .unwrap();
-        let mut soft = Switch::new(Config {
-            version,
-            tables: if version == Version::V10 { 1 } else { 3 },
-            cache: 0,
-            local: false,
-            ..Config::default()
-        });
         let ports: Vec<Port> = (0..PORTS)
             .map(|n| Port {
                 number: FIRST + n,
@@ -162,28 +202,14 @@ impl World {
                 ..Port::default()
             })
             .collect();
-        for p in &ports {
-            soft.set_port(p.clone(), 0);
-        }
-        if version == Version::V13 {
-            let meter = MeterMod {
-                command: MeterCommand::Add,
-                flags: meter_flags::PKTPS,
-                meter: 1,
-                bands: vec![Band {
-                    rate: 1,
-                    burst: 0,
-                    kind: BandType::Drop,
-                }],
-            };
-            soft.meter_mod(&meter, 0, &mut Vec::new()).unwrap();
-        }
+        let mut soft = fresh(version, &ports);
         let whole = soft.clone();
         soft.watch();
         let states = vec![whole.clone()];
-        let mut w = World {
+        World {
             chip,
-            device,
+            device: device.clone(),
+            base,
             soft,
             whole,
             states,
@@ -196,19 +222,27 @@ impl World {
             next: Fate::Done,
             log: Vec::new(),
             seen: Seen::default(),
-        };
-        w.attach();
-        w
+        }
     }
 
-    fn attach(&mut self) {
-        self.unseen = true;
-        self.log.push("attach".into());
-        self.chip.attach(self.device.attach(), self.now).unwrap();
-        let mut i = self.device.lock();
-        for p in 1..=PORTS as u16 {
-            let _ = i.firmware.state.set_link(p, !self.down.contains(&p));
+    /// Its tables begin anew, empty.
+    pub fn begin(&mut self, version: Version) {
+        self.whole = fresh(version, &self.ports);
+        self.soft = self.whole.clone();
+        self.soft.watch();
+        let config = if self.no_fragments {
+            Fragments::Drop
+        } else {
+            Fragments::Normal
+        };
+        for s in [&mut self.soft, &mut self.whole] {
+            s.set_config(config, 128, false);
         }
+        self.log.push(format!("{version:?} begins"));
+        self.states.push(self.whole.clone());
+        self.leaving.clear();
+        self.chip.begin(version);
+        self.settled();
     }
 
     fn inner<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> T {
@@ -217,25 +251,7 @@ impl World {
 
     /// The next command is executed, its answer looked at. False: nothing waits.
     pub fn step(&mut self) -> bool {
-        self.now += MS;
-        self.chip.turn(self.now);
-        if self.chip.lost().is_some() {
-            self.attach();
-            return true;
-        }
-        let (now, fate) = (self.now, self.next);
-        let said = self.inner(|i| i.step(now, |_| fate));
-        if said.is_some() {
-            self.next = Fate::Done;
-        }
-        let Some(said) = said else {
-            return false;
-        };
-        self.log.push(said);
-        self.chip.turn(self.now);
-        self.met();
-        self.settled();
-        true
+        step(&mut [self])
     }
 
     /// What the chip and the software tell each other of the use of flows.
@@ -273,21 +289,7 @@ impl World {
 
     /// Until the chip has nothing left to do.
     pub fn rest(&mut self) {
-        for _ in 0..100_000 {
-            if self.step() {
-                continue;
-            }
-            self.met();
-            match self.chip.next_ns() {
-                _ if self.chip.is_open() && self.chip.is_settled() => return,
-                Some(at) if at > self.now => {
-                    self.now = at + MS;
-                    self.chip.turn(self.now);
-                }
-                _ => {}
-            }
-        }
-        panic!("it never ends: {:?}\n{}", self.chip, self.history());
+        rest(&mut [self]);
     }
 
     fn history(&self) -> String {
@@ -300,9 +302,18 @@ impl World {
         if self.unseen || self.down.contains(&port) {
             return;
         }
-        let now = self.now;
-        let passed = self.inner(|i| i.look(port, frame, now));
+        let (now, base) = (self.now, self.base);
+        let passed = self.inner(|i| i.look(base + port, frame, now));
+        let passed = self.own(passed);
         self.judge(port, frame, &passed);
+    }
+
+    /// By its own numbers; what is not its port no answer has.
+    fn own(&self, mut passed: Passed) -> Passed {
+        for (p, _) in &mut passed.out {
+            *p = p.wrapping_sub(self.base);
+        }
+        passed
     }
 
     fn judge(&mut self, port: u16, frame: &[u8], passed: &Passed) {
@@ -370,7 +381,9 @@ impl World {
         }
         self.now += MS;
         let now = self.now;
-        let passed = self.inner(|i| i.send(port, frame, now));
+        let base = self.base;
+        let passed = self.inner(|i| i.send(base + port, frame, now));
+        let passed = self.own(passed);
         self.judge(port, frame, &passed);
         let whole = through(&mut self.whole, port, frame, now);
         let is = match passed.cpu.first() {
@@ -386,15 +399,7 @@ impl World {
 
     /// So much time, in which nothing comes; flows that are idle end, and none before its time.
     pub fn pass(&mut self, seconds: u64) {
-        let until = self.now + seconds * 1000 * MS;
-        while self.now < until {
-            // as often as somebody looks after it
-            self.now = (self.now + 500 * MS).min(until);
-            self.rest();
-            self.read();
-            self.expire();
-        }
-        self.rest();
+        pass(&mut [self], seconds);
     }
 
     fn expire(&mut self) {
@@ -550,8 +555,9 @@ impl World {
             s.set_port(p, now);
         }
         self.log.push(format!("link {port} {up}"));
+        let base = self.base;
         self.inner(|i| {
-            let _ = i.firmware.state.set_link(port, up);
+            let _ = i.firmware.state.set_link(base + port, up);
         });
     }
 
@@ -632,4 +638,89 @@ impl World {
         });
         assert!(self.leaving.is_empty(), "last counts never come");
     }
+}
+
+/// A cold attach of all switches on a chip.
+pub fn attach(all: &mut [&mut World]) {
+    let Some(first) = all.first() else { return };
+    let device = first.device.attach();
+    let parts = parts(device, all.len());
+    for (w, part) in all.iter_mut().zip(parts) {
+        w.unseen = true;
+        w.log.push("attach".into());
+        w.chip.lose("attached anew");
+        w.chip.attach(Box::new(part), w.now).unwrap();
+        let mut i = w.device.lock();
+        for p in 1..=PORTS as u16 {
+            let _ = i.firmware.state.set_link(w.base + p, !w.down.contains(&p));
+        }
+    }
+}
+
+/// The next command is executed, its answer looked at. False: nothing waits.
+pub fn step(all: &mut [&mut World]) -> bool {
+    let now = all.iter().map(|w| w.now).max().unwrap() + MS;
+    for w in all.iter_mut() {
+        w.now = now;
+        w.chip.turn(now);
+    }
+    if all.iter().any(|w| w.chip.lost().is_some()) {
+        attach(all);
+        return true;
+    }
+    let fate = all[0].next;
+    let Some(said) = all[0].inner(|i| i.step(now, |_| fate)) else {
+        return false;
+    };
+    for w in all.iter_mut() {
+        w.next = Fate::Done;
+        w.log.push(said.clone());
+        w.chip.turn(now);
+        w.met();
+        w.settled();
+    }
+    true
+}
+
+/// Until the chip has nothing left to do.
+pub fn rest(all: &mut [&mut World]) {
+    for _ in 0..100_000 {
+        if step(all) {
+            continue;
+        }
+        all.iter_mut().for_each(|w| w.met());
+        let now = all.iter().map(|w| w.now).max().unwrap();
+        let done = |w: &&mut World| w.chip.is_open() && w.chip.is_settled();
+        match all.iter().filter_map(|w| w.chip.next_ns()).min() {
+            _ if all.iter().all(|w| done(&w)) => return,
+            Some(at) if at > now => {
+                for w in all.iter_mut() {
+                    w.now = at + MS;
+                    w.chip.turn(w.now);
+                }
+            }
+            _ => {}
+        }
+    }
+    panic!("it never ends: {:?}\n{}", all[0].chip, all[0].history());
+}
+
+/// Time passes in which nothing is done.
+pub fn pass(all: &mut [&mut World], seconds: u64) {
+    let mut now = all.iter().map(|w| w.now).max().unwrap();
+    let until = now + seconds * 1000 * MS;
+    while now < until {
+        // as often as somebody looks after it
+        now = (now + 500 * MS).min(until);
+        for w in all.iter_mut() {
+            w.now = now;
+        }
+        rest(all);
+        for w in all.iter_mut() {
+            w.read();
+            w.expire();
+        }
+        now = all.iter().map(|w| w.now).max().unwrap();
+    }
+    rest(all);
 }

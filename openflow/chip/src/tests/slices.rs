@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two switches on one chip: each is the software's alone of its own tables, whatever the other does.
+
+use super::device::{Fate, Shared};
+use super::frames::{MACS, frame};
+use super::pipelines::{self, Style};
+use super::property::{Eyes, Op, op};
+use super::universe::FIRST;
+use super::world::{self, World};
+use crate::{Limits, Lookup, Slice};
+use proptest::prelude::*;
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::FlowMod;
+use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version, port};
+
+struct Pair {
+    red: World,
+    blue: World,
+    eyes: [Eyes; 2],
+}
+
+impl Pair {
+    fn new(
+        profile: &str,
+        lookup: Lookup,
+        versions: [Version; 2],
+        frames: [Vec<Vec<u8>>; 2],
+    ) -> Pair {
+        let device = Shared::new(profile);
+        let on = |index: u8| {
+            let slice = Slice { index, of: 2 };
+            let version = versions[usize::from(index)];
+            World::on(&device, slice, profile, lookup, version, Limits::default())
+        };
+        let mut p = Pair {
+            red: on(0),
+            blue: on(1),
+            eyes: frames.map(Eyes::new),
+        };
+        world::attach(&mut [&mut p.red, &mut p.blue]);
+        p.rest();
+        p
+    }
+
+    fn step(&mut self) -> bool {
+        world::step(&mut [&mut self.red, &mut self.blue])
+    }
+
+    fn rest(&mut self) {
+        world::rest(&mut [&mut self.red, &mut self.blue]);
+    }
+
+    fn look(&mut self, n: usize) {
+        let [red, blue] = &mut self.eyes;
+        red.look(&mut self.red, n);
+        blue.look(&mut self.blue, n);
+    }
+
+    fn all(&self) -> usize {
+        self.eyes.iter().map(Eyes::all).max().unwrap()
+    }
+
+    fn check_counts(&mut self) {
+        self.rest();
+        self.red.next = Fate::Done;
+        self.red.check_counts();
+        self.blue.now = self.red.now;
+        self.blue.check_counts();
+        self.red.now = self.blue.now;
+    }
+
+    fn play(&mut self, which: bool, op: Op) {
+        let w = if which { &mut self.blue } else { &mut self.red };
+        match op {
+            Op::Steps(n) => {
+                for _ in 0..n {
+                    if !self.step() {
+                        break;
+                    }
+                    self.look(4);
+                }
+            }
+            Op::Rest => {
+                while self.step() {
+                    self.look(4);
+                }
+                self.look(self.all());
+            }
+            Op::Fail(fate) => self.red.next = fate,
+            Op::Wait => {
+                self.red.wait();
+                self.blue.wait();
+            }
+            Op::Die => w.die(),
+            Op::Pass(seconds) => {
+                self.rest();
+                self.red.next = Fate::Done;
+                world::pass(&mut [&mut self.red, &mut self.blue], seconds);
+            }
+            Op::Counts => self.check_counts(),
+            Op::Send(p, n) => {
+                let frame = self.eyes[usize::from(which)].frame(n);
+                w.send(p, &frame);
+            }
+            other => other.of_one(w),
+        }
+        self.look(4);
+    }
+}
+
+const CHIPS: [(&str, Lookup); 4] = [
+    ("nxp-t1040", Lookup::Vlan),
+    ("nxp-t1040", Lookup::Address),
+    ("arista-7500e", Lookup::Address),
+    ("tiny", Lookup::Address),
+];
+
+fn version() -> impl Strategy<Value = (Version, Style)> {
+    prop_oneof![
+        Just((Version::V10, Style::One)),
+        Just((Version::V13, Style::One)),
+        Just((Version::V13, Style::Any)),
+        Just((Version::V13, Style::Learning)),
+    ]
+}
+
+type History = Vec<(bool, Op)>;
+
+/// Of two switches, each with its version: what is done to which, and what begins anew at times.
+fn history() -> impl Strategy<Value = ([(Version, Style); 2], History)> {
+    (version(), version()).prop_flat_map(|(red, blue)| {
+        let begin = |v: Version| Just(Op::Begin(v));
+        let of_red = prop_oneof![40 => op(red.0, red.1), 1 => begin(red.0)];
+        let of_blue = prop_oneof![40 => op(blue.0, blue.1), 1 => begin(blue.0)];
+        let one = prop_oneof![
+            of_red.prop_map(|o| (false, o)),
+            of_blue.prop_map(|o| (true, o)),
+        ];
+        let first = |(_, style): (Version, Style)| match style {
+            Style::One => Just(Vec::new()).boxed(),
+            _ => pipelines::base(style).boxed(),
+        };
+        let first = (first(red), first(blue));
+        let first = first.prop_map(|(r, b)| vec![(false, Op::Learn(r)), (true, Op::Learn(b))]);
+        let ops = (first, proptest::collection::vec(one, 1..80)).prop_map(|(a, b)| [a, b].concat());
+        (Just([red, blue]), ops)
+    })
+}
+
+fn frames_of(style: Style, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    match style {
+        Style::One => more.to_vec(),
+        _ => [pipelines::frames(), more.to_vec()].concat(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn two_switches(
+        chip in 0..CHIPS.len(),
+        (of, ops) in history(),
+        more in proptest::collection::vec(frame(), 16),
+    ) {
+        let (profile, lookup) = CHIPS[chip];
+        let frames = of.map(|(_, style)| frames_of(style, &more));
+        let mut p = Pair::new(profile, lookup, of.map(|(v, _)| v), frames);
+        for (which, op) in ops {
+            p.play(which, op);
+        }
+        p.red.next = Fate::Done;
+        p.check_counts();
+        let all = p.all() * 2;
+        p.look(all);
+    }
+}
+
+fn to(fields: &[(Field, u128)], port: u32) -> FlowMod {
+    FlowMod {
+        priority: 5,
+        matching: Match {
+            fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+            exact: false,
+        },
+        instructions: Instructions {
+            apply: Some(vec![Action::Output { port, max_len: 0 }]),
+            ..Instructions::default()
+        },
+        ..blank()
+    }
+}
+
+fn station(n: usize) -> u128 {
+    MACS[n].iter().fold(0, |v, b| v << 8 | u128::from(*b))
+}
+
+fn plain(dst: usize) -> Vec<u8> {
+    let mut f = MACS[dst].to_vec();
+    f.extend([2, 0, 0, 0, 0, 0x77, 0x12, 0x34]);
+    f.extend([0; 46]);
+    f
+}
+
+/// One station in the MAC table of red's is nobody in blue; what blue drops, red's miss sends to the CPU.
+#[test]
+fn a_station_of_one_is_nobody_in_the_other() {
+    for (profile, lookup) in CHIPS {
+        let mut p = Pair::new(
+            profile,
+            lookup,
+            [Version::V13; 2],
+            [vec![plain(0)], vec![plain(0)]],
+        );
+        p.red
+            .flow_mod(&to(&[(Field::EthDst, station(0))], FIRST + 1));
+        p.rest();
+        assert_eq!(
+            p.red.chip.usage().mac_used,
+            u32::from(lookup == Lookup::Address),
+            "{profile}"
+        );
+        p.look(4);
+        assert_eq!(
+            (p.red.seen.sent, p.blue.seen.sent),
+            (3, 0),
+            "{profile}: its own port not"
+        );
+        // in blue the same station is elsewhere, in the rows
+        p.blue
+            .flow_mod(&to(&[(Field::EthDst, station(0))], FIRST + 3));
+        p.rest();
+        p.look(4);
+        assert_eq!((p.red.seen.sent, p.blue.seen.sent), (6, 3), "{profile}");
+    }
+}
+
+/// What the list of the second ends with is its miss: dropped in the chip, where a flow says so.
+#[test]
+fn the_miss_of_each_is_its_own() {
+    let mut p = Pair::new(
+        "nxp-t1040",
+        Lookup::Address,
+        [Version::V13; 2],
+        [vec![plain(0)], vec![plain(0)]],
+    );
+    let mut drop = to(&[], port::CONTROLLER);
+    (drop.priority, drop.instructions.apply) = (0, None);
+    p.blue.flow_mod(&drop);
+    let mut tell = to(&[], port::CONTROLLER);
+    tell.priority = 0;
+    p.red.flow_mod(&tell);
+    p.rest();
+    p.look(4);
+    assert_eq!((p.red.seen.trapped, p.blue.seen.trapped), (4, 0));
+    assert_eq!((p.red.seen.dropped, p.blue.seen.dropped), (0, 4));
+}
+
+/// Tables that begin anew, of another version too, are their own switch's alone.
+#[test]
+fn one_begins_anew_and_the_other_answers_on() {
+    let mut p = Pair::new(
+        "nxp-t1040",
+        Lookup::Vlan,
+        [Version::V13; 2],
+        [vec![plain(0)], vec![plain(0)]],
+    );
+    for w in [&mut p.red, &mut p.blue] {
+        w.flow_mod(&to(&[(Field::InPort, u128::from(FIRST))], FIRST + 1));
+        w.flow_mod(&to(
+            &[(Field::EthDst, station(0)), (Field::VlanVid, 0)],
+            FIRST + 2,
+        ));
+    }
+    p.rest();
+    p.look(4);
+    for version in [Version::V10, Version::V13] {
+        let before = p.blue.seen.sent;
+        p.red.begin(version);
+        let mut steps = 0;
+        while p.step() {
+            steps += 1;
+            p.look(4);
+        }
+        assert!(steps > 4, "{steps}");
+        assert_eq!(p.blue.seen.sent - before, 3 * steps, "it has not trapped");
+        assert_eq!(p.red.chip.usage().acl_used, 0);
+        let t = [p.red.chip.troubles(), p.blue.chip.troubles()];
+        assert_eq!(t.map(|t| (t.attaches, t.refused)), [(1, 0); 2]);
+    }
+    p.rest();
+    p.red
+        .flow_mod(&to(&[(Field::InPort, u128::from(FIRST))], FIRST + 3));
+    p.check_counts();
+    p.look(8);
+}
+
+/// One has half of the rows, however many the other wants.
+#[test]
+fn nobody_takes_the_others_room() {
+    let mut p = Pair::new(
+        "tiny",
+        Lookup::Address,
+        [Version::V13; 2],
+        [vec![plain(0)], vec![plain(0)]],
+    );
+    let size = p.blue.chip.usage().acl_size;
+    assert!(
+        size > 0 && p.red.chip.usage().acl_size.abs_diff(size) <= 1,
+        "{size}"
+    );
+    for n in 0..200u128 {
+        p.red
+            .flow_mod(&to(&[(Field::EthType, 0x2000 + n)], FIRST + 1));
+        p.rest();
+    }
+    p.blue.flow_mod(&to(&[(Field::EthType, 0x1234)], FIRST + 1));
+    p.rest();
+    p.look(4);
+    assert_eq!(p.blue.seen.sent, 3);
+    let t = [p.red.chip.troubles(), p.blue.chip.troubles()];
+    assert_eq!(t.map(|t| t.refused), [0; 2], "full is no refused write");
+}
