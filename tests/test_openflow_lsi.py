@@ -43,7 +43,8 @@ def packet_out(peer, port, frame):
 
 
 def ready(sw, *words):
-    sw.up(*SWITCHES, *words)
+    # a test may be busy for longer than a controller that lives is silent
+    sw.up(*SWITCHES, *words, "--probe", "60")
     if "--profile" in words:
         net.wait_until("the chip to be open", lambda: sw.status()["chip"]["state"] == "open"
                        and sw.status()["chip"]["settled"])
@@ -180,3 +181,76 @@ def test_what_cannot_be_is_one_line(sw):
         assert code == 1 and why in err and err.count("\n") == 1, err
     status = sw.status()
     assert (status["ports"], status["lsis"]) == (4, 2) and ", " in status["datapath_id"]
+
+
+def test_ports_of_a_chip_come_and_go(sw):
+    sw.host(5)
+    ready(sw, *CHIP)
+    red, blue = sw.peer(), sw.peer(port=BLUE)
+    for peer in (red, blue):
+        peer.flow(FLOOD)
+        peer.barrier()
+    sw.reaches(3, 4)
+    for words, why in [(("add", "swp5"), "which logical switch, of red, blue?"),
+                       (("add", "swp5=p5", "--lsi", "red"), "cables are the chip's"),
+                       (("add", "swp1", "--lsi", "blue"), "swp1 is red's port 1 already"),
+                       (("add", "swp5:1", "--lsi", "blue"), "swp4 has the number 1 already"),
+                       (("add", "swp11", "--lsi", "blue"), "there is no port swp11"),
+                       (("del", "swp5"), "there is no port swp5")]:
+        code, _, err = sw.call("port", *words)
+        assert code == 1 and why in err and err.count("\n") == 1, err
+    assert "blue's port 7" in sw.tandem("openflow", "port", "add", "swp5:7", "--lsi", "blue")
+    added = blue.wait(PORT_STATUS)
+    assert added[0] == 0 and struct.unpack_from("!I", added, 8)[0] == 7
+    sw.reaches(3, 5)
+    assert sw.pings(5, 1, 1) == 0
+    # a flow that asks for it, in front of all
+    blue.flow(2, in_port=7, priority=9)
+    blue.barrier()
+    sw.reaches(5, 3)
+    assert sw.pings(5, 4, 1) == 0
+    sw.tandem("openflow", "port", "del", "swp5")
+    while blue.wait(PORT_STATUS)[0] != 1:
+        pass
+    assert sw.pings(3, 5, 1) == 0 and sw.pings(3, 4, 1) == 1
+    # to the other one, as soon as the command is done
+    before = sw.status()["chip"]
+    sw.tandem("openflow", "port", "add", "swp5", "--lsi", "red")
+    assert struct.unpack_from("!I", red.wait(PORT_STATUS), 8)[0] == 5
+    sw.reaches(1, 5)
+    assert sw.pings(3, 5, 1) == 0
+    row = {p["name"]: p for p in sw.show("ports", "--lsi", "red")}["swp5"]
+    assert row["link"] == "up" and row["rx_packets"] < 20 and row["number"] == 5, row
+    after = sw.status()["chip"]
+    assert after["attaches"] == before["attaches"] and after["refused"] == 0, after
+    # and back to the first: its flow for 7 is there as it was
+    sw.tandem("openflow", "port", "del", "swp5")
+    sw.tandem("openflow", "port", "add", "swp5:7", "--lsi", "blue")
+    sw.reaches(5, 3)
+    assert sw.pings(5, 4, 1) == 0
+
+
+def test_a_ports_numbers_never_go_back(sw):
+    ready(sw, *CHIP)
+    for peer in (sw.peer(), sw.peer(port=BLUE)):
+        peer.flow(FLOOD)
+        peer.barrier()
+    sw.reaches(1, 2)
+    assert sw.pings(1, 2, 10) == 10
+
+    def counted():
+        [row] = [p for p in sw.show("ports", "--lsi", "red") if p["name"] == "swp1"]
+        return [row[k] for k in ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")]
+
+    before = counted()
+    assert before[0] >= 11 and before[2] >= 11, before
+    net.end_by_pid_file(f"{sw.folder}/asicd.pid", "asicd")
+    sw.up(ports=[])
+    net.wait_until("the chip to be back", lambda: sw.status()["chip"]["state"] == "open"
+                   and sw.status()["chip"]["attaches"] == 4)
+    again = counted()
+    assert all(a >= b for a, b in zip(again, before)), (before, again)
+    sw.reaches(1, 2)
+    assert sw.pings(1, 2, 5) == 5
+    last = counted()
+    assert last[0] >= again[0] + 5 and last[0] < again[0] + 60, (again, last)

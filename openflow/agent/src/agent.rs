@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tandem_ofchip::Chip;
+use tandem_ofchip::{Chip, PortOf};
 use tandem_openflow::model::{FlowRemoved, Port, PortReason, Reply};
 use tandem_openflow::{Action, Error, Header, Hello, Version, decode, model, negotiate, port};
 use tandem_packet::{Buffer, Frame, Offload, checksum};
@@ -368,6 +368,13 @@ impl Agent {
         self.dp.set_port(number, now_ns);
         self.tell_port(PortReason::Add, &port);
         true
+    }
+
+    /// A port of the chip below, which is nobody's, is the switch's from here on.
+    pub fn add_chip_port(&mut self, of: PortOf, name: &str, link: (bool, u32), now_ns: u64) {
+        if self.add_port(of.number, name, of.mac, link, now_ns) {
+            self.dp.add_chip_port(of);
+        }
     }
 
     /// It is gone. False: it was not there.

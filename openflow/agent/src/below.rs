@@ -11,7 +11,7 @@
 //!
 //! A connection whose message waits is not read on; others are not kept from theirs.
 
-use tandem_ofchip::{Chip, May, Tally};
+use tandem_ofchip::{Chip, May, PortOf, Tally};
 use tandem_ofpipeline::stats::FlowStats;
 use tandem_ofpipeline::{Change, ChangeKind, Fragments};
 use tandem_openflow::model::{FlowRemoved, port_config};
@@ -80,6 +80,14 @@ impl Datapath {
         if let Some(below) = &mut self.below {
             below.chip.follow_all(&self.switch);
         }
+    }
+
+    /// Another port of the chip.
+    pub(crate) fn add_chip_port(&mut self, of: PortOf) {
+        if let Some(below) = &mut self.below {
+            below.chip.add_port(of, &self.switch);
+        }
+        self.ports_changed();
     }
 
     /// Has a message to wait before it is looked at?

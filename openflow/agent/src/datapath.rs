@@ -211,6 +211,9 @@ impl Datapath {
     pub(crate) fn remove_port(&mut self, number: u32) -> Option<PortEntry> {
         self.switch.remove_port(number);
         self.learning.forget_port(number);
+        if let Some(below) = &mut self.below {
+            below.chip.remove_port(number, &self.switch);
+        }
         self.ports.remove(&number)
     }
 

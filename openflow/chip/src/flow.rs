@@ -15,9 +15,9 @@ use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
 use tandem_openflow::{Action, Instructions, Oxm, Version, port};
 
 use crate::counts::{Counted, Tally};
-use crate::ports::{May, Ports};
-use crate::want::Row;
-use crate::{Chip, Setup};
+use crate::ports::{self, May, PortOf, Ports};
+use crate::want::{Row, Scope, Target};
+use crate::{Chip, Setup, Step, Trust, What};
 
 /// The number of 1.0's answer to what no flow matches, said as a flow.
 const MISS: FlowId = FlowId::MAX - 1;
@@ -253,6 +253,65 @@ impl Chip {
             }
             row.set(act);
         }
+    }
+
+    /// One port more, which is nobody's: nothing comes in or leaves there before this. Of its flows the chip is told.
+    pub fn add_port(&mut self, of: PortOf, switch: &Switch) {
+        self.ports.list.push((of, May::default()));
+        self.leaving.remove(&of.port);
+        self.totals.begin(u16::from(of.port));
+        if self.writes_now() {
+            self.queue.push_back(Step {
+                what: What::Write(Target::List),
+                scope: Scope::Nothing,
+                opens: false,
+                command: ports::bind(of.port, self.setup.slice.table()),
+            });
+        } else {
+            self.dirty.insert(Target::List);
+        }
+        self.others(of.number, switch);
+        self.write_ports(true);
+    }
+
+    /// One less: from here on nothing comes in there, and when it is settled, nothing of this switch is sent there.
+    /// The chip's number of it.
+    pub fn remove_port(&mut self, number: u32, switch: &Switch) -> Option<u8> {
+        let at = self
+            .ports
+            .list
+            .iter()
+            .position(|(p, _)| p.number == number)?;
+        let (of, _) = self.ports.list.remove(at);
+        if !matches!(self.trust, Trust::Lost { .. }) {
+            self.leaving.insert(of.port);
+            self.write_nobodys(of.port);
+        }
+        self.others(number, switch);
+        Some(of.port)
+    }
+
+    /// Was it this switch's, and does the chip perhaps not know yet that it is not?
+    pub fn is_leaving(&self, port: u8) -> bool {
+        self.leaving.contains(&port)
+    }
+
+    /// The ports are others: flows that ask for this number come or go, and who sends there has another answer.
+    fn others(&mut self, number: u32, switch: &Switch) {
+        let at =
+            |o: &Oxm| o.field == tandem_openflow::Field::InPort && o.value == u128::from(number);
+        let mut flows = BTreeMap::new();
+        for id in switch.flows_of(tandem_openflow::model::TABLE_ALL) {
+            if let Some(f) = switch.flow(id)
+                && f.matching.fields.iter().any(at)
+            {
+                flows.insert(id, self.meets(f).then(|| of_pipeline(f)));
+            }
+        }
+        let rules = self.compose.batch(flows.into_iter().collect());
+        self.decide(rules);
+        let rules = self.compose.set_ports(self.ports.masks());
+        self.decide(rules);
     }
 
     /// What the ports may do; `none`: all frames are the CPU's.

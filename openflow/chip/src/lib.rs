@@ -41,6 +41,7 @@ mod room;
 mod row;
 #[cfg(test)]
 mod tests;
+mod totals;
 mod turn;
 mod uses;
 mod want;
@@ -67,6 +68,7 @@ use counts::Counts;
 use ports::{PortIs, Ports};
 use profile::Known;
 use room::{Room, release};
+use totals::Totals;
 use uses::Uses;
 use want::{Command, Row, Scope, Target, Want};
 
@@ -183,7 +185,9 @@ pub struct Chip {
     uses: Uses,
     /// As of the last turn.
     now_ns: u64,
-    port_stats: HashMap<u16, raw::tnd_port_stats>,
+    totals: Totals,
+    /// Ports that were its own, until the chip knows.
+    leaving: BTreeSet<u8>,
     troubles: Troubles,
 }
 
@@ -238,7 +242,8 @@ impl Chip {
             counts: Counts::new(slice),
             uses: Uses::default(),
             now_ns: 0,
-            port_stats: HashMap::default(),
+            totals: Totals::default(),
+            leaving: BTreeSet::new(),
             troubles: Troubles::default(),
         };
         for rules in first {
@@ -263,6 +268,13 @@ impl Chip {
         let sizes = self.known.sizes(fixed::<raw::tnd_pool>(&out))?;
         profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
         self.now_ns = now_ns;
+        // One that has begun anew says so by these, while they are small
+        match device.dump(|stats: raw::tnd_port_stats, _| self.totals.tell(stats)) {
+            // a device may not tell
+            Ok(()) | Err(SalError::Refused { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+        self.leaving.clear();
         self.pair = usize::from(device.limit(1) > 0);
         let slice = self.setup.slice;
         let mut fixed = self.guards();
@@ -432,9 +444,9 @@ impl Chip {
         self.counts.forget(tally);
     }
 
-    /// What a port has counted, as of the last read, since the device's start.
+    /// What a port has counted, as of the last read: since the first device's start, or since it is the switch's.
     pub fn port_stats(&self, number: u32) -> Option<&raw::tnd_port_stats> {
-        self.port_stats.get(&self.ports.chip(number)?)
+        self.totals.of(self.ports.chip(number)?)
     }
 
     // -- the owner's sleep
@@ -712,6 +724,22 @@ impl Chip {
                 scope: Scope::All,
                 opens: opens && !trap,
                 command: Command::of(raw::TND_OP_UPDATE, &body),
+            });
+        }
+        let leaving: Vec<u8> = self.leaving.iter().copied().collect();
+        for port in leaving {
+            self.write_nobodys(port);
+        }
+    }
+
+    /// A port that is not the switch's any more: down, and no list looks at its frames.
+    fn write_nobodys(&mut self, port: u8) {
+        for command in ports::nobodys(port) {
+            self.queue.push_back(Step {
+                what: What::Port,
+                scope: Scope::All,
+                opens: false,
+                command,
             });
         }
     }

@@ -8,6 +8,8 @@ use tandem_abi::raw;
 use tandem_ofoffload::PortMask;
 use tandem_openflow::port;
 
+use crate::want::Command;
+
 /// The largest MTU that a port may have: how long a frame is, is not asked.
 const MTU: u32 = 65_535;
 
@@ -130,4 +132,28 @@ impl Ports {
         p.set_struct_size();
         p
     }
+}
+
+/// The list that looks at what comes in there; 0: none.
+pub(crate) fn bind(port: u8, table: u32) -> Command {
+    let mut bind = raw::tnd_acl_bind {
+        port: u16::from(port),
+        stage: raw::TND_ACL_FLOW,
+        table,
+        ..Default::default()
+    };
+    bind.set_struct_size();
+    Command::of(raw::TND_OP_UPDATE, &bind)
+}
+
+/// A port as nobody has it: down, without a list.
+pub(crate) fn nobodys(port: u8) -> [Command; 2] {
+    let mut down = raw::tnd_port {
+        port: u16::from(port),
+        mtu: MTU,
+        stp_state: raw::TND_STP_FORWARDING,
+        ..Default::default()
+    };
+    down.set_struct_size();
+    [Command::of(raw::TND_OP_UPDATE, &down), bind(port, 0)]
 }

@@ -7,7 +7,7 @@ use tandem_sal::{Outcome, PostError, Request};
 
 use crate::room::release;
 use crate::want::{Command, Scope, Target, counter};
-use crate::{Chip, Flight, Step, Trust, What};
+use crate::{Chip, Flight, Step, Trust, What, ports};
 
 /// Commands under way at most: what opens looks at each.
 const FLIGHTS: usize = 512;
@@ -88,6 +88,7 @@ impl Chip {
                     let rules = self.compose.settle();
                     self.decide(rules);
                 }
+                Trust::Whole if quiet && !self.leaving.is_empty() => self.leaving.clear(),
                 Trust::Opening if quiet => {
                     self.trust = Trust::Whole;
                     self.backoff_ns = 0;
@@ -227,7 +228,7 @@ impl Chip {
             What::Last(id) => self.counts.not_asked(id),
             What::ReadPorts if ok => {
                 for (p, _) in records::<raw::tnd_port_stats>(&output).take(cpl.out_count as usize) {
-                    self.port_stats.insert(p.port, p);
+                    self.totals.tell(p);
                 }
                 match cpl.result {
                     0 => self.read_page(What::Read, 0),
@@ -377,6 +378,7 @@ impl Chip {
         self.flights.clear();
         self.room.void();
         self.uses.lost(self.now_ns);
+        self.leaving.clear();
         self.device = None;
         self.trust = Trust::Lost { why: why.into() };
     }
@@ -448,16 +450,13 @@ impl Chip {
         let mut all = vec![Command::of(raw::TND_OP_CREATE, &table)];
         let guards = self.guards();
         all.extend(guards.iter().map(|g| Command::of(raw::TND_OP_CREATE, g)));
-        for (p, _) in &self.ports.list {
-            let mut bind = raw::tnd_acl_bind {
-                port: u16::from(p.port),
-                stage: raw::TND_ACL_FLOW,
-                table: self.setup.slice.table(),
-                ..Default::default()
-            };
-            bind.set_struct_size();
-            all.push(Command::of(raw::TND_OP_UPDATE, &bind));
-        }
+        let table = self.setup.slice.table();
+        all.extend(
+            self.ports
+                .list
+                .iter()
+                .map(|(p, _)| ports::bind(p.port, table)),
+        );
         all
     }
 }

@@ -24,7 +24,7 @@ use tandem_packet::ether;
 
 use crate::args::PortArg;
 use crate::keeper::{Order, Orders};
-use crate::lsi::front;
+use crate::lsi::{front, number};
 use crate::switch::{Jobs, Lsi, Plant};
 use crate::text;
 
@@ -518,7 +518,7 @@ async fn ports(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<
     Ok(Json(rows.into()))
 }
 
-/// `{"add": "swp3=eth3:7"}` or `{"remove": "swp3"}`.
+/// `{"add": "swp3=eth3:7"}`, on a chip `"swp3:7"`; or `{"remove": "swp3"}`.
 #[derive(Debug, Deserialize)]
 struct Change {
     add: Option<String>,
@@ -530,9 +530,7 @@ async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiRes
     let change: Change =
         serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("port: {e}")))?;
     if api.ask(|plant| plant.asic.is_some()).await? {
-        return Err(ApiError::bad_request(
-            "the ports are the chip's: cables are put in with tandem openflow up",
-        ));
+        return change_chip_ports(&api, change).await;
     }
     let (to, answer) = tokio::sync::oneshot::channel();
     let (order, said) = match (&change.add, &change.remove) {
@@ -566,6 +564,51 @@ async fn change_ports(State(api): State<Api>, Json(body): Json<Value>) -> ApiRes
         Ok(Err(_)) => Err(ApiError::stopping()),
         Err(_) => Err(ApiError::timeout("the port was not opened in 5 s")),
     }
+}
+
+/// `swp3`, `swp3:7`: a port that the chip has, cabled or not.
+fn chip_port(text: &str) -> Result<(u16, Option<u32>), String> {
+    if text.contains('=') {
+        return Err(format!(
+            "{text}: the ports and their cables are the chip's: swp3, or swp3:7 for number 7"
+        ));
+    }
+    match text.split_once(':') {
+        Some((name, n)) => Ok((front(name)?, Some(number(n)?))),
+        None => Ok((front(text)?, None)),
+    }
+}
+
+async fn change_chip_ports(api: &Api, change: Change) -> ApiResult<Value> {
+    let now = clock::now_ns();
+    let said = match (change.add, change.remove) {
+        (Some(text), None) => {
+            let (front, number) = chip_port(&text).map_err(ApiError::bad_request)?;
+            api.ask(move |plant| {
+                let lsi = number_of(plant, change.lsi.as_deref())?;
+                let done = plant.add_chip_port(lsi, front, number, now);
+                done.map_err(ApiError::bad_request)
+            })
+            .await??
+        }
+        (None, Some(name)) => {
+            let front = front(&name).map_err(ApiError::not_found)?;
+            let gone = api.ask(move |plant| plant.remove_chip_port(front)).await?;
+            let (port, said) = gone.map_err(ApiError::bad_request)?;
+            let end = std::time::Instant::now() + OPENED;
+            while api.ask(move |plant| plant.is_leaving(port)).await? {
+                if std::time::Instant::now() > end {
+                    return Err(ApiError::timeout(
+                        "it is no port any more, but the chip did not say so in 5 s",
+                    ));
+                }
+                tokio::time::sleep(READ).await;
+            }
+            said
+        }
+        _ => return Err(ApiError::bad_request("port: wanted add, or remove")),
+    };
+    Ok(Json(json!({ "applied": said })))
 }
 
 fn role_name(role: Role) -> &'static str {

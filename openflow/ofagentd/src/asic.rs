@@ -44,6 +44,9 @@ pub struct Asic {
     /// the thread that serves controllers, and each that gets on takes all links down and up.
     pause_ns: u64,
     error: String,
+    /// By the chip's port: up, and how fast, of all ports that it has told of.
+    links: BTreeMap<u16, (bool, u32)>,
+    panel: Panel,
     frame: Vec<u8>,
     buffer: Buffer,
 }
@@ -56,6 +59,7 @@ pub struct FrontPort {
 }
 
 /// What the chip is, and its ports.
+#[derive(Default)]
 pub struct Panel {
     profile: String,
     /// By the N of `swpN`.
@@ -84,6 +88,11 @@ impl Panel {
             profile: platform.chip.clone(),
             ports: list.collect(),
         }
+    }
+
+    /// A port, by the N of `swpN`: the chip's own number, name and address.
+    pub fn port(&self, front: u16) -> Option<(u8, &FrontPort)> {
+        self.ports.get(&front).map(|(port, p)| (*port, p))
     }
 
     /// A switch's part of the chip, with its ports.
@@ -152,24 +161,35 @@ impl Asic {
     ///
     /// # Errors
     /// None is there, or one that flows can't stand in.
-    pub fn connect(socket: PathBuf, name: String) -> anyhow::Result<(Asic, Panel)> {
+    pub fn connect(socket: PathBuf, name: String) -> anyhow::Result<Asic> {
         let sal = connect(&socket, &name)?;
         let platform = sal.platform();
         for w in &platform.warnings {
             tracing::warn!("{w}");
         }
         let panel = Panel::of(platform);
-        let asic = Asic {
+        Ok(Asic {
             socket,
             name,
             sal: Some(sal),
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             error: String::new(),
+            links: BTreeMap::new(),
+            panel,
             frame: Vec::new(),
             buffer: Buffer::new(),
-        };
-        Ok((asic, panel))
+        })
+    }
+
+    /// Its ports.
+    pub fn panel(&self) -> &Panel {
+        &self.panel
+    }
+
+    /// Up, and how fast, as it told last.
+    pub fn link(&self, port: u16) -> (bool, u32) {
+        self.links.get(&port).copied().unwrap_or_default()
     }
 
     /// The connection stands, or is made anew. When to be called again at the latest.
@@ -266,6 +286,7 @@ impl Asic {
             // asicd has to see its end before it takes another
             self.retry_ns = self.retry_ns.max(now_ns + RETRY_NS[0]);
         }
+        self.links.clear();
         for l in lsis {
             for n in l.slots.chip.keys() {
                 l.agent.set_link(*n, false, 0, now_ns);
@@ -290,14 +311,18 @@ impl Asic {
         to_chip: &mut ToChip,
         now_ns: u64,
     ) -> Result<bool, SalError> {
-        let told = |lsis: &mut [Lsi], event: Event| {
-            if let Event::Link {
+        let links = &mut self.links;
+        let mut told = |lsis: &mut [Lsi], event: Event| {
+            let Event::Link {
                 port,
                 up,
                 speed_mbps,
             } = event
-                && let Some((lsi, number)) = owner(lsis, port)
-            {
+            else {
+                return;
+            };
+            links.insert(port, (up, speed_mbps));
+            if let Some((lsi, number)) = owner(lsis, port) {
                 lsi.agent.set_link(number, up, speed_mbps, now_ns);
             }
         };
@@ -381,7 +406,7 @@ fn lose(lsis: &mut [Lsi], why: &str) {
 }
 
 /// Whose port of the chip it is, by which number.
-fn owner(lsis: &mut [Lsi], port: u16) -> Option<(&mut Lsi, u32)> {
+pub fn owner(lsis: &mut [Lsi], port: u16) -> Option<(&mut Lsi, u32)> {
     lsis.iter_mut().find_map(|l| {
         let number = l.agent.datapath().chip()?.number(port)?;
         Some((l, number))
@@ -401,6 +426,8 @@ mod tests {
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             error: String::new(),
+            links: BTreeMap::new(),
+            panel: Panel::default(),
             frame: Vec::new(),
             buffer: Buffer::new(),
         };

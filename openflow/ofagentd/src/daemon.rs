@@ -122,7 +122,7 @@ type Parts = (Option<Asic>, Vec<(Chip, Vec<FrontPort>)>);
 
 fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::Result<Parts> {
     let name = format!("ofagentd of {}", instance.name());
-    let (asic, panel) = Asic::connect(instance.driver_socket(), name)?;
+    let asic = Asic::connect(instance.driver_socket(), name)?;
     let common = Common {
         lookup: match args.mac_lookup {
             MacLookup::Address => Lookup::Address,
@@ -134,9 +134,10 @@ fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::R
         },
     };
     let of = u8::try_from(asked.len())?;
-    let part = |(index, switch)| panel.part(switch, Slice { index, of }, common);
+    let part = |(index, switch)| asic.panel().part(switch, Slice { index, of }, common);
     let parts: anyhow::Result<Vec<_>> = (0..).zip(asked).map(part).collect();
-    Ok((Some(asic), parts?))
+    let parts = parts?;
+    Ok((Some(asic), parts))
 }
 
 fn settings(

@@ -11,10 +11,10 @@ use tandem_ofagent::{Agent, Lost};
 use tandem_packet::{Buffer, Offload, segment};
 use tandem_ports::{Change, Opened, RxPort, SCRATCH};
 
-use tandem_ofchip::Chip;
+use tandem_ofchip::{Chip, PortOf};
 
 use crate::args::PortArg;
-use crate::asic::{Asic, FrontPort};
+use crate::asic::{self, Asic, FrontPort};
 use crate::keeper::{Event, Update};
 use crate::links::Links;
 use crate::lsi::At;
@@ -72,6 +72,21 @@ impl Lsi {
             ports: BTreeMap::new(),
             slots: Slots::default(),
         }
+    }
+
+    /// `red's `; nothing of the one of all ports.
+    fn prefix(&self) -> String {
+        match self.name.as_str() {
+            "" => String::new(),
+            name => format!("{name}'s "),
+        }
+    }
+
+    /// Name of the port that has this number.
+    fn has(&self, number: u32) -> Option<String> {
+        let mut ports = self.agent.datapath().ports();
+        let found = ports.find(|e| e.port.number == number);
+        found.map(|e| e.port.name.clone())
     }
 
     /// A chip below the tables, with its ports.
@@ -211,6 +226,76 @@ impl Plant {
             },
         );
         to.plug(At { lsi, number }, opened, &self.poller, now_ns);
+    }
+
+    /// A port of the chip, by the N of `swpN`, comes to a switch.
+    ///
+    /// # Errors
+    /// It is not there, or somebody's; or its number is another's.
+    pub fn add_chip_port(
+        &mut self,
+        lsi: u16,
+        front: u16,
+        number: Option<u32>,
+        now_ns: u64,
+    ) -> Result<String, String> {
+        let no_chip = || "there is no chip".to_owned();
+        let asic = self.asic.as_ref().ok_or_else(no_chip)?;
+        let Some((port, p)) = asic.panel().port(front) else {
+            return Err(format!("there is no port swp{front}"));
+        };
+        if let Some((other, number)) = asic::owner(&mut self.lsis, u16::from(port)) {
+            let prefix = other.prefix();
+            return Err(format!("swp{front} is {prefix}port {number} already"));
+        }
+        let leaves = |l: &Lsi| {
+            l.agent
+                .datapath()
+                .chip()
+                .is_some_and(|c| c.is_leaving(port))
+        };
+        if let Some(l) = self.lsis.iter().find(|l| leaves(l)) {
+            let prefix = l.prefix();
+            return Err(format!(
+                "swp{front} was {prefix}port, and the chip does not know yet that it is not: try again"
+            ));
+        }
+        let number = number.unwrap_or(p.number);
+        let to = self.lsis.get_mut(usize::from(lsi)).ok_or_else(no_chip)?;
+        if let Some(other) = to.has(number) {
+            return Err(format!("{other} has the number {number} already"));
+        }
+        let of = PortOf {
+            number,
+            port,
+            mac: p.mac,
+        };
+        to.slots.chip.insert(number, u16::from(port));
+        let link = asic.link(u16::from(port));
+        to.agent.add_chip_port(of, &p.name, link, now_ns);
+        tracing::info!("{} is {}port {number} now", p.name, to.prefix());
+        Ok(format!("{} is {}port {number}", p.name, to.prefix()))
+    }
+
+    /// A port of the chip is nobody's from here on; [`Plant::is_leaving`] until the chip knows.
+    ///
+    /// # Errors
+    /// It is not there, or nobody's.
+    pub fn remove_chip_port(&mut self, front: u16) -> Result<(u8, String), String> {
+        let none = || format!("there is no port swp{front}");
+        let panel = self.asic.as_ref().map(Asic::panel).ok_or_else(none)?;
+        let (port, _) = panel.port(front).ok_or_else(none)?;
+        let (of, number) = asic::owner(&mut self.lsis, u16::from(port)).ok_or_else(none)?;
+        of.slots.chip.remove(&number);
+        of.agent.remove_port(number);
+        tracing::info!("swp{front} is no port any more");
+        Ok((port, format!("swp{front} is no port any more")))
+    }
+
+    /// Does the chip not know yet that a port is nobody's?
+    pub fn is_leaving(&self, port: u8) -> bool {
+        let chips = self.lsis.iter().filter_map(|l| l.agent.datapath().chip());
+        chips.into_iter().any(|c| c.is_leaving(port))
     }
 
     fn update(&mut self, update: Update, now_ns: u64) {

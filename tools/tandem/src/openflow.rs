@@ -72,7 +72,7 @@ pub enum Openflow {
 pub enum Port {
     /// Another port
     Add {
-        /// swp3=eth3, or swp3=eth3:7 for number 7
+        /// swp3=eth3, or swp3=eth3:7 for number 7. On a chip, which has the cables: swp3, swp3:7
         cable: String,
         /// To this logical switch
         #[arg(long, value_name = "NAME")]

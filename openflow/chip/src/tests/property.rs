@@ -30,6 +30,8 @@ pub enum Op {
     Counts,
     Pass(u64),
     Begin(Version),
+    /// A port goes, or comes back.
+    Toggle(u16),
 }
 
 impl Op {
@@ -75,6 +77,7 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
         2 => fate.prop_map(Op::Fail),
         1 => Just(Op::Wait),
         1 => Just(Op::Die),
+        1 => port().prop_map(Op::Toggle),
         20 => (port(), any::<usize>()).prop_map(|(p, n)| Op::Send(p, n)),
         2 => Just(Op::Counts),
         3 => (1..15u64).prop_map(Op::Pass),
@@ -140,6 +143,10 @@ fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
             }
             Op::Counts => w.check_counts(),
             Op::Pass(seconds) => w.pass(seconds),
+            Op::Toggle(p) => {
+                w.rest();
+                w.toggle(p);
+            }
             other => other.of_one(w),
         }
         eyes.look(w, 6);

@@ -98,6 +98,11 @@ impl Pair {
                 world::pass(&mut [&mut self.red, &mut self.blue], seconds);
             }
             Op::Counts => self.check_counts(),
+            Op::Toggle(port) => {
+                self.rest();
+                let w = if which { &mut self.blue } else { &mut self.red };
+                w.toggle(port);
+            }
             Op::Send(p, n) => {
                 let frame = self.eyes[usize::from(which)].frame(n);
                 w.send(p, &frame);
@@ -291,6 +296,41 @@ fn one_begins_anew_and_the_other_answers_on() {
         .flow_mod(&to(&[(Field::InPort, u128::from(FIRST))], FIRST + 3));
     p.check_counts();
     p.look(8);
+}
+
+/// A port that goes takes the flows that ask for it along, and no frame is sent there; when it comes back, they answer.
+#[test]
+fn a_port_goes_and_comes_back() {
+    let mut p = Pair::new(
+        "nxp-t1040",
+        Lookup::Address,
+        [Version::V13; 2],
+        [vec![plain(0)], vec![plain(1)]],
+    );
+    for w in [&mut p.red, &mut p.blue] {
+        w.flow_mod(&to(&[(Field::InPort, u128::from(FIRST + 1))], FIRST + 2));
+        w.flow_mod(&to(&[(Field::InPort, u128::from(FIRST + 2))], port::FLOOD));
+    }
+    p.rest();
+    assert_eq!([&p.red, &p.blue].map(|w| w.chip.usage().acl_used), [2, 2]);
+    p.blue.toggle(2);
+    let port = u16::from(p.blue.chip.ports.list[0].0.port) + 1;
+    assert!(p.blue.chip.is_leaving(port as u8));
+    while p.step() {
+        p.look(8);
+    }
+    assert!(!p.blue.chip.is_leaving(port as u8));
+    assert_eq!([&p.red, &p.blue].map(|w| w.chip.usage().acl_used), [2, 1]);
+    // nobody's: nothing comes in there, for anybody
+    let passed = p.blue.device.lock().look(port, &plain(1), p.blue.now);
+    assert!(passed.out.is_empty() && passed.cpu.is_empty(), "{passed:?}");
+    p.blue.toggle(2);
+    while p.step() {
+        p.look(8);
+    }
+    assert_eq!([&p.red, &p.blue].map(|w| w.chip.usage().acl_used), [2, 2]);
+    let t = [p.red.chip.troubles(), p.blue.chip.troubles()];
+    assert_eq!(t.map(|t| (t.attaches, t.refused)), [(1, 0); 2]);
 }
 
 /// One has half of the rows, however many the other wants.

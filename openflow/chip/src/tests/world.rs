@@ -147,6 +147,8 @@ pub struct World {
     states: Vec<Switch>,
     ports: Vec<Port>,
     down: Vec<u16>,
+    /// Taken away.
+    gone: Vec<u16>,
     no_fragments: bool,
     pub now: u64,
     /// A cold attach: the ports are not the switch's again yet.
@@ -215,6 +217,7 @@ impl World {
             states,
             ports,
             down: Vec::new(),
+            gone: Vec::new(),
             no_fragments: false,
             now: 1_000_000_000,
             unseen: true,
@@ -227,7 +230,13 @@ impl World {
 
     /// Its tables begin anew, empty.
     pub fn begin(&mut self, version: Version) {
-        self.whole = fresh(version, &self.ports);
+        let there = self
+            .ports
+            .iter()
+            .zip(1..)
+            .filter(|(_, n)| !self.gone.contains(n));
+        let there: Vec<Port> = there.map(|(p, _)| p.clone()).collect();
+        self.whole = fresh(version, &there);
         self.soft = self.whole.clone();
         self.soft.watch();
         let config = if self.no_fragments {
@@ -299,7 +308,7 @@ impl World {
 
     /// What would become of a frame.
     pub fn probe(&mut self, port: u16, frame: &[u8]) {
-        if self.unseen || self.down.contains(&port) {
+        if self.unseen || self.down.contains(&port) || self.gone.contains(&port) {
             return;
         }
         let (now, base) = (self.now, self.base);
@@ -376,7 +385,8 @@ impl World {
 
     /// A frame comes in; counted by whoever answers it.
     pub fn send(&mut self, port: u16, frame: &[u8]) {
-        if self.unseen || self.down.contains(&port) || !self.chip.is_settled() {
+        let there = !self.down.contains(&port) && !self.gone.contains(&port);
+        if self.unseen || !there || !self.chip.is_settled() {
             return;
         }
         self.now += MS;
@@ -497,8 +507,41 @@ impl World {
         self.changed(format!("{m:?}"), |s| s.group_mod(m, now, &mut Vec::new()));
     }
 
+    /// A port goes, or comes back; at rest, as what was sent there before is of no switch with ports as they are.
+    pub fn toggle(&mut self, port: u16) {
+        let at = usize::from(port) - 1;
+        let number = self.ports[at].number;
+        self.log.push(format!("toggle {port}"));
+        if !self.gone.contains(&port) {
+            self.gone.push(port);
+            for s in [&mut self.soft, &mut self.whole] {
+                s.remove_port(number);
+            }
+            self.states.push(self.whole.clone());
+            let was = self.chip.remove_port(number, &self.soft);
+            assert_eq!(was.map(u16::from), Some(self.base + port));
+        } else {
+            self.gone.retain(|p| *p != port);
+            for s in [&mut self.soft, &mut self.whole] {
+                s.set_port(self.ports[at].clone(), self.now);
+            }
+            self.states.push(self.whole.clone());
+            let own = (self.base + port) as u8;
+            let of = PortOf {
+                number,
+                port: own,
+                mac: [2, 0, 0, 0, 1, own],
+            };
+            self.chip.add_port(of, &self.soft);
+        }
+        self.ports_changed();
+    }
+
     /// What a port may do.
     pub fn configure(&mut self, port: u16, receive: bool, send: bool) {
+        if self.gone.contains(&port) {
+            return;
+        }
         let now = self.now;
         let p = &mut self.ports[usize::from(port) - 1];
         (p.no_recv, p.no_fwd) = (!receive, !send);
@@ -550,9 +593,12 @@ impl World {
             .into_iter()
             .chain(&mut self.states)
         {
-            let mut p = s.port(number).unwrap().port.clone();
-            p.live = up;
-            s.set_port(p, now);
+            // some of the states may be of when it was there
+            if let Some(p) = s.port(number) {
+                let mut p = p.port.clone();
+                p.live = up;
+                s.set_port(p, now);
+            }
         }
         self.log.push(format!("link {port} {up}"));
         let base = self.base;
