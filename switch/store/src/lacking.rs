@@ -9,10 +9,10 @@
 //! `__fib_validate_source`), and the chip knows own addresses by their entries alone.
 
 use crate::Store;
-use crate::fib::{Content, F_FAILED, Fam, V4};
+use crate::fib::{Content, F_FAILED, Fam, SLOT_BITS, V4};
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_abi::raw::TND_TRAP_LOCAL;
-use tandem_cover::NONE;
+use tandem_abi::raw::{TND_TRAP_LOCAL, tnd_route};
+use tandem_cover::{Bits as _, NONE};
 
 /// Entries of such prefixes, by the VRF that they are in.
 pub(crate) type Lacking = BTreeMap<u8, BTreeSet<u32>>;
@@ -62,6 +62,27 @@ impl Store {
         let all = self.topo.rif_of.keys().copied();
         let there: Vec<u32> = all.filter(|i| self.slot_of(*i) == slot).collect();
         self.topo.dirty.rifs.extend(there);
+    }
+
+    /// Those that are not in hardware, as the chip would have them.
+    pub fn own_missing(&self) -> Vec<tnd_route> {
+        let fib = V4::fib(&self.fibs);
+        let entries = self.lacking.values().flatten();
+        let there = entries.filter_map(|e| fib.entries.get(*e).filter(|x| x.node != NONE));
+        there
+            .map(|x| {
+                let (bits, len) = fib.cover.prefix(x.node);
+                tnd_route {
+                    vrf: self.hw.ids.vrf(bits.slot()),
+                    family: V4::AF,
+                    prefix_len: len.saturating_sub(SLOT_BITS),
+                    action: x.want.action,
+                    reason: x.want.reason,
+                    addr: bits.to_bytes(),
+                    ..Default::default()
+                }
+            })
+            .collect()
     }
 
     /// Why the chip can't tell whether an IPv4 packet claims to be from an own address.

@@ -1,16 +1,23 @@
 //! What the chip is told beside the tables: the core waits for no answer, and each comes, or the reason why there is none.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../../../switch/store/tests/common/mod.rs"]
+#[allow(dead_code)]
+mod common;
 #[path = "sources/fake.rs"]
 #[allow(dead_code)]
 mod fake;
 
+use std::sync::Arc;
+
+use common::{addr, forwarding, local, swp, via};
 use crossbeam_channel::{Receiver, bounded};
 use fake::Fake;
 use tandem_abi::raw;
 use tandem_core::plant::Front;
-use tandem_core::{Core, Seat, Sources, storm};
+use tandem_core::{Core, Seat, Sources, api, storm};
 use tandem_sal::Attach;
+use tandem_store::model::*;
 use tandem_twin::chip::{Direct, Shared, Sizes};
 use tandem_twin::random::Random;
 use tandem_twin::wired;
@@ -22,20 +29,26 @@ const KIND: u8 = raw::TND_STORM_BROADCAST;
 struct Rig {
     core: Core,
     chip: Shared,
+    kernel: Arc<Fake>,
     now: u64,
 }
 
 impl Rig {
     fn new() -> Rig {
-        let chip = Shared::new(Sizes::BIG.firmware(4).unwrap(), Random::new(1));
+        Rig::with(Sizes::BIG, Vec::new())
+    }
+
+    fn with(sizes: Sizes, objects: Vec<Object>) -> Rig {
+        let chip = Shared::new(sizes.firmware(4).unwrap(), Random::new(1));
         chip.lock().cables(&[]);
         let front = |port: u16| Front {
             port,
             name: format!("swp{port}"),
             ifindex: 10 + u32::from(port),
         };
+        let kernel = Fake::told(1, "kernel", objects);
         let seat = Seat {
-            source: Fake::told(1, "kernel", Vec::new()),
+            source: kernel.clone(),
             ports: (1..=4).collect(),
             hold_ns: u64::MAX,
         };
@@ -45,11 +58,16 @@ impl Rig {
         let mut rig = Rig {
             core: wired.core,
             chip,
+            kernel,
             now: SECOND,
         };
-        rig.run(SECOND);
-        assert!(rig.core.settled());
+        rig.settle();
         rig
+    }
+
+    fn settle(&mut self) {
+        self.run(SECOND);
+        assert!(self.core.settled());
     }
 
     fn run(&mut self, ns: u64) {
@@ -129,4 +147,61 @@ fn without_a_chip_there_is_a_reason_at_once() {
     rig.run(5 * MS);
     let why = said.try_recv().unwrap().unwrap_err();
     assert_eq!(why, "swp1: no ASIC attached: is the chip running?");
+}
+
+/// An interface with 10.N.0.1/24, as the kernel tells of it.
+fn addressed(ifindex: u32, n: u8) -> Vec<Object> {
+    vec![
+        forwarding(Family::V4, ConfScope::Interface(ifindex)),
+        addr(ifindex, &format!("10.{n}.0.1/24")),
+        local(&format!("10.{n}.0.1/32"), ifindex, RouteType::Local),
+        broadcast(ifindex, n),
+        via(&format!("10.{n}.0.0/24"), ifindex, ""),
+    ]
+}
+
+fn broadcast(ifindex: u32, n: u8) -> Object {
+    local(&format!("10.{n}.0.255/32"), ifindex, RouteType::Broadcast)
+}
+
+/// A bridge without room for its domain has no router interface: its connected prefix answers for no broadcast address, which has no
+/// room either. So IPv4 of all interfaces is the kernel's, and rightly.
+#[test]
+fn an_audit_knows_of_own_prefixes_that_another_chip_would_leave_out() {
+    let mut objects = vec![Object::Link(swp(1))];
+    objects.extend(addressed(11, 1));
+    for (bridge, port) in [(50, 2), (51, 3)] {
+        objects.push(Object::Link(Link {
+            ifindex: bridge,
+            name: format!("br{bridge}"),
+            kind: LinkKind::Bridge(BridgeInfo::default()),
+            ..swp(port)
+        }));
+        objects.push(Object::Link(Link {
+            master: bridge,
+            bridge_port: Some(BridgePort::default()),
+            ..swp(port)
+        }));
+    }
+    objects.extend(addressed(51, 2));
+    let sizes = Sizes {
+        vlans: 1,
+        ..Sizes::BIG
+    };
+    let mut rig = Rig::with(sizes, objects);
+    let own = broadcast(51, 2);
+    let Object::Route(Route { key, .. }) = &own else {
+        return;
+    };
+    let gone = Event::Remove(SourceId(1), Key::Route(*key));
+    rig.kernel.pass(&[gone]);
+    rig.settle();
+    rig.chip.lock().faults.refused = 1000;
+    rig.kernel.say(own);
+    rig.settle();
+    rig.chip.lock().faults.refused = 0;
+    let why = format!("{:?}", rig.core.store().port_reason(11));
+    assert!(why.contains("OwnPrefix"), "{why}");
+    let audit = api::audit_own(&mut rig.core).unwrap();
+    assert_eq!(audit.items.len(), 0, "{:?}", audit.items);
 }

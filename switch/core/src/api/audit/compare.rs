@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tandem_abi::object::ObjectKey;
+use tandem_abi::object::{Object as _, ObjectKey};
 use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
 use tandem_mgmt::types::{AuditAnswer, Difference};
@@ -342,17 +342,15 @@ pub(super) async fn tables(
             r.kind == raw::TND_RIF_FID && bridge(r.fid).is_some_and(|b| hidden.contains(&b));
         found.rifs.contains_key(k) || !without
     });
-    // where an own IPv4 prefix is not there the chip does not know who claims to be from there: it may route none of that VRF
-    let own = |r: &raw::tnd_route| {
-        let trap = (raw::TND_AF_INET, raw::TND_ACT_TRAP);
-        (r.family, r.action) == trap && u16::from(r.reason) == raw::TND_TRAP_LOCAL
+    // where an own IPv4 prefix is not there the chip does not know who claims to be from there: it may route none of that VRF. With
+    // more room it might be left out, as the prefix above it would answer
+    let own = api.ask(|core| core.store.own_missing()).await?;
+    let stands = |r: &raw::tnd_route| {
+        let there = found.routes.get(&r.key());
+        there.is_some_and(|f| (f.action, f.reason) == (r.action, r.reason))
     };
-    let stands = |k, r| found.routes.get(k).is_some_and(|f| same(f, r));
-    let lack = want
-        .routes
-        .iter()
-        .filter(|(k, r)| own(r) && !stands(*k, *r));
-    let lacking: HashSet<u16> = lack.map(|(_, r)| r.vrf).collect();
+    let lack = own.iter().filter(|r| !stands(r));
+    let lacking: HashSet<u16> = lack.map(|r| r.vrf).collect();
     for r in rifs.values_mut().filter(|r| lacking.contains(&r.vrf)) {
         r.flags &= !raw::TND_RIF_V4;
     }
