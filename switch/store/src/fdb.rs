@@ -11,6 +11,7 @@ use crate::api::{DeviceEvent, Domain, FdbWriteBack, Policy};
 use crate::hw::bodies;
 use crate::hw::table::Sent;
 use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
+use crate::slices::Span;
 use tandem_abi::raw::*;
 
 /// One address of one bridge.
@@ -102,6 +103,7 @@ impl Store {
 
     /// The entry of one address as it should be on the chip.
     pub(crate) fn reeval_fdb(&mut self, key: FdbKey, now: u64) {
+        self.slices.look();
         let body = self.fdb_body(key);
         self.note_knocking(key, body.is_none(), now);
         let id = match self.fdb_ids.get(&key) {
@@ -248,31 +250,6 @@ impl Store {
         }
     }
 
-    pub(crate) fn reeval_all_fdb(&mut self, now: u64) {
-        let keys: Vec<FdbKey> = self.fdb.keys().copied().collect();
-        for k in keys {
-            self.reeval_fdb(k, now);
-        }
-    }
-
-    /// Entries of a bridge.
-    pub(crate) fn stations_of(&self, bridge: u32) -> Vec<FdbKey> {
-        let range = place(bridge, 0, 0)..=place(bridge, u16::MAX, u8::MAX);
-        self.fdb.range(range).map(|(k, _)| *k).collect()
-    }
-
-    /// Entries of a domain.
-    pub(crate) fn stations_in(&self, d: Domain) -> Vec<FdbKey> {
-        let range = place(d.dev, d.vlan, 0)..=place(d.dev, d.vlan, u8::MAX);
-        self.fdb.range(range).map(|(k, _)| *k).collect()
-    }
-
-    /// Entries of the kernel that lead to a device.
-    pub(crate) fn stations_behind(&self, ifindex: u32) -> Vec<FdbKey> {
-        let all = (ifindex, place(0, 0, 0))..=(ifindex, place(u32::MAX, u16::MAX, u8::MAX));
-        self.fdb_behind.range(all).map(|x| x.1).collect()
-    }
-
     /// The chip learned, moved or aged an address.
     pub(crate) fn fdb_event(&mut self, event: DeviceEvent, now: u64) -> Option<FdbWriteBack> {
         let (fid, mac) = match event {
@@ -409,11 +386,33 @@ impl Store {
     }
 }
 
-/// The first or the last place of a VLAN, by the byte that its address is made of.
-fn place(bridge: u32, vlan: u16, byte: u8) -> FdbKey {
-    FdbKey {
-        bridge,
-        vlan,
-        mac: [byte; 6],
+impl FdbKey {
+    /// Before and behind all others.
+    pub(crate) const FIRST: FdbKey = FdbKey::at(0, 0, 0);
+    pub(crate) const LAST: FdbKey = FdbKey::at(u32::MAX, u16::MAX, u8::MAX);
+
+    /// The first or the last place of a VLAN, by the byte that its address is made of.
+    const fn at(bridge: u32, vlan: u16, byte: u8) -> FdbKey {
+        FdbKey {
+            bridge,
+            vlan,
+            mac: [byte; 6],
+        }
+    }
+
+    /// All of a bridge.
+    pub(crate) fn of_bridge(bridge: u32) -> Span<FdbKey> {
+        Span::new(
+            FdbKey::at(bridge, 0, 0),
+            FdbKey::at(bridge, u16::MAX, u8::MAX),
+        )
+    }
+
+    /// All of a domain.
+    pub(crate) fn in_domain(d: Domain) -> Span<FdbKey> {
+        Span::new(
+            FdbKey::at(d.dev, d.vlan, 0),
+            FdbKey::at(d.dev, d.vlan, u8::MAX),
+        )
     }
 }

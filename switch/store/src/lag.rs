@@ -13,6 +13,7 @@ use crate::hw::bodies::Lag;
 use crate::hw::{Cls, Ref};
 use crate::model::{Link, LinkKind};
 use crate::reason::Reason;
+use crate::slices::Walk;
 use std::collections::BTreeMap;
 
 /// Bonds that are groups of the chip, or would be.
@@ -167,7 +168,7 @@ impl Store {
     }
 
     /// A group came to stand or failed, or its members were swapped: a port that was in one may go into another.
-    pub(crate) fn lag_answered(&mut self, r: Ref) {
+    pub(crate) fn lag_answered(&mut self, r: Ref, now: u64) {
         let failed = self.hw.lags.failed() > 0;
         if failed || self.lags.failed {
             self.topo.dirty.lags = true;
@@ -175,7 +176,7 @@ impl Store {
         self.lags.failed = failed;
         let answered_well = self.hw.lags.get(r.id).is_some_and(|o| o.fail.is_none());
         if answered_well {
-            self.on_lag_again(r.id);
+            self.on_lag_again(r.id, now);
         }
         if answered_well && failed {
             for id in self.hw.lags.ids() {
@@ -187,7 +188,7 @@ impl Store {
     }
 
     /// What is on the port of a group looks again.
-    fn on_lag_again(&mut self, lag: u32) {
+    fn on_lag_again(&mut self, lag: u32, now: u64) {
         let Some(number) = self.lags.ids.iter().find(|x| *x.1 == lag).map(|x| *x.0) else {
             return;
         };
@@ -197,23 +198,17 @@ impl Store {
         let above = bond.map(|i| self.devices_on(i).map(|l| l.ifindex));
         let interfaces = bond.into_iter().chain(above.into_iter().flatten());
         let rifs = interfaces.filter_map(|i| self.topo.rif_of.get(&i).copied());
-        // one that the chip has seen there may be somewhere else by what the kernel says
-        let there = |id: &u32| {
-            let want = self.hw.fdb.get(*id).and_then(|o| o.want.as_ref());
-            want.is_some_and(|f| f.lag == Some(lag))
-        };
-        let stations = self.hw.fdb.ids().into_iter().filter(there);
-        let all: [(Cls, Vec<u32>); 4] = [
+        let all: [(Cls, Vec<u32>); 3] = [
             (Cls::Port, vec![u32::from(port) - 1]),
             (Cls::Member, members.map(|x| *x.1).collect()),
             (Cls::Rif, rifs.collect()),
-            (Cls::Fdb, stations.collect()),
         ];
         for (cls, ids) in all {
             for id in ids {
                 self.hw.retry_dependent(Ref::new(cls, id));
             }
         }
+        self.walk(Walk::OnLag(0, lag), now);
     }
 
     pub(crate) fn lag_released(&mut self, id: u32) {

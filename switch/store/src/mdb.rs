@@ -13,11 +13,11 @@
 use crate::Store;
 use crate::api::{Action, Domain, Explanation, MdbRow, Policy, State};
 use crate::hw::bodies::Mdb;
-use crate::hw::{Cls, Ref};
 use crate::model::{
     BridgeInfo, GroupAddr, Key, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
 };
 use crate::reason::Reason;
+use crate::slices::{Span, Then, Walk};
 use crate::sync::Phase;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,14 +42,41 @@ impl GroupKey {
         }
     }
 
+    /// Before and behind all others.
+    pub const FIRST: GroupKey = GroupKey::first(0, 0);
+    pub const LAST: GroupKey = GroupKey::last(u32::MAX, u16::MAX);
+
     /// Before all groups of a domain.
-    fn first(bridge: u32, vlan: u16) -> GroupKey {
+    const fn first(bridge: u32, vlan: u16) -> GroupKey {
         GroupKey {
             bridge,
             vlan,
-            group: FIRST_GROUP,
+            group: GroupAddr::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             source: None,
         }
+    }
+
+    /// Behind all groups of a domain: those of MAC addresses are the last ones, and have no source.
+    const fn last(bridge: u32, vlan: u16) -> GroupKey {
+        GroupKey {
+            bridge,
+            vlan,
+            group: GroupAddr::Mac([u8::MAX; 6]),
+            source: None,
+        }
+    }
+
+    /// All of a bridge.
+    pub fn of_bridge(bridge: u32) -> Span<GroupKey> {
+        Span::new(GroupKey::first(bridge, 0), GroupKey::last(bridge, u16::MAX))
+    }
+
+    /// All of a domain.
+    pub fn in_domain(d: Domain) -> Span<GroupKey> {
+        Span::new(
+            GroupKey::first(d.dev, d.vlan),
+            GroupKey::last(d.dev, d.vlan),
+        )
     }
 
     fn domain(&self) -> Domain {
@@ -67,21 +94,18 @@ pub(crate) type Said<T> = (T, u8, u16);
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     /// Members by group.
-    members: BTreeMap<GroupKey, BTreeMap<u32, Said<MdbEntry>>>,
+    pub members: BTreeMap<GroupKey, BTreeMap<u32, Said<MdbEntry>>>,
     /// Groups by member.
     pub of_member: BTreeSet<(u32, GroupKey)>,
     /// By bridge and port.
     routers: BTreeMap<(u32, u32), Said<RouterPort>>,
-    ids: HashMap<GroupKey, u32>,
+    pub ids: HashMap<GroupKey, u32>,
     keys: HashMap<u32, GroupKey>,
     /// Entries that did not fit, by domain.
     failed: HashMap<u32, HashMap<u32, GroupKey>>,
     /// Why an entry of the chip traps.
     pub reasons: HashMap<GroupKey, Reason>,
 }
-
-/// Before all groups of a domain.
-const FIRST_GROUP: GroupAddr = GroupAddr::Ip(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
 
 impl Groups {
     /// Bridges that have a device in one of their groups.
@@ -192,17 +216,29 @@ impl Store {
 
     /// A device is gone, with what it had.
     pub(crate) fn groups_of_link_gone(&mut self, ifindex: u32, now: u64) {
-        let groups = &self.groups;
-        let of_member = groups.groups_with(ifindex);
-        let as_member = of_member.filter_map(|k| groups.members.get(k)?.get(&ifindex));
-        let of_bridge = groups.of_bridge(ifindex).flat_map(BTreeMap::values);
-        let gone = as_member.chain(of_bridge);
-        let gone: Vec<_> = gone.map(|e| (SourceId(e.1), e.0.key())).collect();
-        for (source, key) in gone {
-            self.remove_mdb(source, &key, now);
-        }
+        self.for_groups_of_member(ifindex, now);
+        let of_bridge = GroupKey::of_bridge(ifindex);
+        self.walk(Walk::Groups(of_bridge, Then::Remove), now);
         let of_it = |k: &(u32, u32)| k.0 == ifindex || k.1 == ifindex;
         self.groups.routers.retain(|k, _| !of_it(k));
+    }
+
+    /// All members of a group go.
+    pub(crate) fn remove_group(&mut self, key: GroupKey, now: u64) {
+        let all = self.groups.members.get(&key);
+        let all: Vec<u32> = all.into_iter().flatten().map(|(i, _)| *i).collect();
+        for ifindex in all {
+            self.remove_member(ifindex, key, now);
+        }
+    }
+
+    /// Whoever said that it is one.
+    pub(crate) fn remove_member(&mut self, ifindex: u32, key: GroupKey, now: u64) {
+        let of_group = self.groups.members.get(&key);
+        if let Some((e, source, _)) = of_group.and_then(|all| all.get(&ifindex)) {
+            let (source, key) = (SourceId(*source), e.key());
+            self.remove_mdb(source, &key, now);
+        }
     }
 
     /// What a dump did not confirm: `stale` of its source and generation.
@@ -285,55 +321,9 @@ impl Store {
         }
     }
 
-    /// Everything looks again: ports, domains or settings changed.
-    pub(crate) fn reeval_all_groups(&mut self, now: u64) {
-        let mut all: BTreeSet<GroupKey> = self.groups.members.keys().copied().collect();
-        all.extend(self.groups.ids.keys().copied());
-        for key in all {
-            self.reeval_group(key, now);
-        }
-    }
-
-    /// Groups of a bridge look again.
-    pub(crate) fn reeval_groups_of(&mut self, bridge: u32, now: u64) {
-        let below = |k: &GroupKey| (k.bridge, k.vlan) <= (bridge, u16::MAX);
-        self.reeval_groups_from(bridge, 0, below, now);
-    }
-
-    /// Groups of a domain look again.
-    pub(crate) fn reeval_groups_in(&mut self, d: Domain, now: u64) {
-        let below = |k: &GroupKey| (k.bridge, k.vlan) <= (d.dev, d.vlan);
-        self.reeval_groups_from(d.dev, d.vlan, below, now);
-    }
-
-    fn reeval_groups_from(
-        &mut self,
-        bridge: u32,
-        vlan: u16,
-        below: impl Fn(&GroupKey) -> bool,
-        now: u64,
-    ) {
-        let first = GroupKey::first(bridge, vlan);
-        let all = self.groups.members.range(first..).map(|(k, _)| *k);
-        let keys: Vec<GroupKey> = all.take_while(below).collect();
-        for k in keys {
-            self.reeval_group(k, now);
-        }
-    }
-
-    /// Table ids of a domain's groups.
-    fn ids_in(&self, d: Domain) -> Vec<u32> {
-        let first = GroupKey::first(d.dev, d.vlan);
-        let all = self.groups.members.range(first..).map(|(k, _)| k);
-        let of_it = all.take_while(|k| k.domain() == d);
-        of_it
-            .filter_map(|k| self.groups.ids.get(k))
-            .copied()
-            .collect()
-    }
-
     /// One group as it should be on the chip.
-    fn reeval_group(&mut self, key: GroupKey, now: u64) {
+    pub(crate) fn reeval_group(&mut self, key: GroupKey, now: u64) {
+        self.slices.look();
         let (body, reason) = match self.group_body(&key) {
             Some((body, reason)) => (Some(body), reason),
             None => (None, None),
@@ -468,13 +458,6 @@ impl Store {
     /// Nothing is known of the chip any more.
     pub(crate) fn forget_groups(&mut self) {
         self.groups.failed.clear();
-    }
-
-    /// A domain came to stand: its groups look again.
-    pub(crate) fn retry_groups(&mut self, d: Option<Domain>) {
-        for id in d.map_or_else(|| self.hw.mdb.ids(), |d| self.ids_in(d)) {
-            self.hw.retry_dependent(Ref::new(Cls::Mdb, id));
-        }
     }
 
     /// The chip has everything now: what was held back while it was filled is not any more.

@@ -137,11 +137,4 @@ impl Store {
         }
         self.for_neighbours((bits.to_ip(), 0), (bits.last(len), u32::MAX), now);
     }
-
-    pub(crate) fn reeval_all_neighbours(&mut self, now: u64) {
-        let keys: Vec<_> = self.neighs.keys().copied().collect();
-        for (addr, ifindex) in keys {
-            self.reeval_neighbour(addr, ifindex, now);
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! What one event changes for many entries, in slices: routes that the kernel removed in silence, those of a path that
-//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix, and what a dump did not confirm.
+//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix or on an interface, stations, groups, and
+//! what a dump did not confirm.
 //!
 //! ```text
 //!   apply, complete, plan ─► a walk ─► at once, up to SLICE steps ─► the rest: later
@@ -13,16 +14,22 @@
 
 use crate::Store;
 use crate::fib::{Alias, Content, F_DEPEND, F_OMIT, Fam, V4, V6};
-use crate::model::{Key, KindSet, SourceId};
+use crate::hw::{Cls, Ref};
+use crate::mdb::GroupKey;
+use crate::model::{FdbKey, Key, KindSet, SourceId};
 use crate::sync::Phase;
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Bound;
 use tandem_abi::raw::TND_TRAP_LOCAL;
 use tandem_cover::NONE;
 
 /// Entries looked at between two calls of [`Store::catch_up`] or [`Store::plan`].
 pub const SLICE: usize = 4096;
+
+/// Before and behind all others.
+pub(crate) const FIRST_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(crate) const LAST_ADDRESS: IpAddr = IpAddr::V6(Ipv6Addr::from_bits(u128::MAX));
 
 /// RT_SCOPE_HOST: a route to an own address survives its link going down.
 const SCOPE_HOST: u8 = 254;
@@ -83,6 +90,40 @@ pub(crate) struct Below<F> {
     after: Option<(F, u8)>,
 }
 
+/// What is done with neighbours, stations and groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// They look again.
+    Reeval,
+    /// What they refer to came to stand or failed.
+    Retry,
+    /// They go.
+    Remove,
+}
+
+/// A part of an index: from here on, up to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span<K> {
+    from: Bound<K>,
+    to: K,
+}
+
+impl<K: Copy> Span<K> {
+    pub fn new(from: K, to: K) -> Span<K> {
+        let from = Bound::Included(from);
+        Span { from, to }
+    }
+
+    pub fn left(self) -> (Bound<K>, Bound<K>) {
+        (self.from, Bound::Included(self.to))
+    }
+
+    fn behind(self, k: K) -> Span<K> {
+        let from = Bound::Excluded(k);
+        Span { from, ..self }
+    }
+}
+
 /// What is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walk {
@@ -90,8 +131,20 @@ pub(crate) enum Walk {
     Path(u32, Work),
     Below4(Below<V4>),
     Below6(Below<V6>),
-    /// Neighbours: from here on, up to this one.
-    Neighbours(Bound<(IpAddr, u32)>, (IpAddr, u32)),
+    /// Neighbours by address.
+    Neighbours(Span<(IpAddr, u32)>),
+    /// Those on an interface.
+    On(Span<(u32, IpAddr)>, Then),
+    /// Stations of a bridge or a domain.
+    Stations(Span<FdbKey>, Then),
+    /// Those that lead to a device.
+    Behind(Span<(u32, FdbKey)>, Then),
+    /// Those whose entries have table ids from this one on: they try again where they refer to this group of ports.
+    OnLag(u32, u32),
+    /// Multicast groups of a bridge or a domain.
+    Groups(Span<GroupKey>, Then),
+    /// A device goes from the groups that it is a member of.
+    Member(Span<(u32, GroupKey)>),
     Sweep(Sweep),
 }
 
@@ -125,7 +178,7 @@ pub(crate) struct Slices {
     pub size: usize,
     /// The last plan left routes in their queue that it could have looked at, or some that are to be queued.
     pub cut: bool,
-    /// How many prefixes, routes and neighbours were looked at, whatever for.
+    /// How many prefixes, routes, neighbours, stations and groups were looked at, whatever for.
     #[cfg(feature = "oracle")]
     pub looks: usize,
 }
@@ -216,7 +269,7 @@ impl Store {
         self.slices.begin();
     }
 
-    /// How many prefixes, routes and neighbours were ever looked at.
+    /// How many prefixes, routes, neighbours, stations and groups were ever looked at.
     #[cfg(feature = "oracle")]
     pub fn looks(&self) -> usize {
         self.slices.looks
@@ -286,8 +339,26 @@ impl Store {
     /// Neighbours from one to another look again.
     pub(crate) fn for_neighbours(&mut self, from: (IpAddr, u32), to: (IpAddr, u32), now: u64) {
         if self.neighs.range(from..=to).next().is_some() {
-            self.walk(Walk::Neighbours(Bound::Included(from), to), now);
+            self.walk(Walk::Neighbours(Span::new(from, to)), now);
         }
+    }
+
+    /// Does something with the neighbours on an interface.
+    pub(crate) fn for_neighbours_on(&mut self, ifindex: u32, then: Then, now: u64) {
+        let all = Span::new((ifindex, FIRST_ADDRESS), (ifindex, LAST_ADDRESS));
+        self.walk(Walk::On(all, then), now);
+    }
+
+    /// Does something with the stations that lead to a device.
+    pub(crate) fn for_stations_behind(&mut self, ifindex: u32, then: Then, now: u64) {
+        let all = Span::new((ifindex, FdbKey::FIRST), (ifindex, FdbKey::LAST));
+        self.walk(Walk::Behind(all, then), now);
+    }
+
+    /// A device goes from the groups that it is a member of.
+    pub(crate) fn for_groups_of_member(&mut self, ifindex: u32, now: u64) {
+        let all = Span::new((ifindex, GroupKey::FIRST), (ifindex, GroupKey::LAST));
+        self.walk(Walk::Member(all), now);
     }
 
     /// Begins a walk. What a step of one asks for is done before its next step, so that little is ever left.
@@ -309,7 +380,13 @@ impl Store {
                 Walk::Path(path, work) => self.step_path(path, work, now),
                 Walk::Below4(b) => self.step_below(b, now),
                 Walk::Below6(b) => self.step_below(b, now),
-                Walk::Neighbours(from, to) => self.step_neighbours(from, to, now),
+                Walk::Neighbours(s) => self.step_neighbours(s, now),
+                Walk::On(s, then) => self.step_on(s, then, now),
+                Walk::Stations(s, then) => self.step_stations(s, then, now),
+                Walk::Behind(s, then) => self.step_behind(s, then, now),
+                Walk::OnLag(id, lag) => self.step_on_lag(id, lag),
+                Walk::Groups(s, then) => self.step_groups(s, then, now),
+                Walk::Member(s) => self.step_member(s, now),
                 Walk::Sweep(s) => self.step_sweep(s, now),
             };
             if went {
@@ -373,15 +450,94 @@ impl Store {
         true
     }
 
-    fn step_neighbours(&mut self, from: Bound<(IpAddr, u32)>, to: (IpAddr, u32), now: u64) -> bool {
-        let mut left = self.neighs.range((from, Bound::Included(to)));
-        let Some(&(addr, ifindex)) = left.next().map(|(k, _)| k) else {
+    fn step_neighbours(&mut self, s: Span<(IpAddr, u32)>, now: u64) -> bool {
+        let Some((&at, _)) = self.neighs.range(s.left()).next() else {
             return false;
         };
-        let from = Bound::Excluded((addr, ifindex));
-        self.slices.is_at(Walk::Neighbours(from, to));
-        self.reeval_neighbour(addr, ifindex, now);
+        self.slices.is_at(Walk::Neighbours(s.behind(at)));
+        self.reeval_neighbour(at.0, at.1, now);
         true
+    }
+
+    fn step_on(&mut self, s: Span<(u32, IpAddr)>, then: Then, now: u64) -> bool {
+        let Some(&at) = self.neighs_on.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::On(s.behind(at), then));
+        let (i, addr) = at;
+        match then {
+            Then::Reeval => self.reeval_neighbour(addr, i, now),
+            Then::Retry => self.retry_entry(Cls::Neigh, self.neigh_ids.get(&(addr, i)).copied()),
+            Then::Remove => self.remove_neigh(i, addr, now),
+        }
+        true
+    }
+
+    fn step_stations(&mut self, s: Span<FdbKey>, then: Then, now: u64) -> bool {
+        let Some((&key, _)) = self.fdb.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Stations(s.behind(key), then));
+        self.step_station(key, then, now);
+        true
+    }
+
+    fn step_behind(&mut self, s: Span<(u32, FdbKey)>, then: Then, now: u64) -> bool {
+        let Some(&at) = self.fdb_behind.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Behind(s.behind(at), then));
+        self.step_station(at.1, then, now);
+        true
+    }
+
+    fn step_station(&mut self, key: FdbKey, then: Then, now: u64) {
+        match then {
+            Then::Reeval => self.reeval_fdb(key, now),
+            Then::Retry => self.retry_entry(Cls::Fdb, self.fdb_ids.get(&key).copied()),
+            Then::Remove => self.remove_fdb(key, now),
+        }
+    }
+
+    /// By what is wanted: one that the chip has seen there may be somewhere else by what the kernel says.
+    fn step_on_lag(&mut self, id: u32, lag: u32) -> bool {
+        let Some(o) = self.hw.fdb.get(id) else {
+            return false;
+        };
+        let there = o.want.as_ref().is_some_and(|f| f.lag == Some(lag));
+        self.slices.is_at(Walk::OnLag(id + 1, lag));
+        self.retry_entry(Cls::Fdb, there.then_some(id));
+        true
+    }
+
+    fn step_groups(&mut self, s: Span<GroupKey>, then: Then, now: u64) -> bool {
+        let Some((&key, _)) = self.groups.members.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Groups(s.behind(key), then));
+        match then {
+            Then::Reeval => self.reeval_group(key, now),
+            Then::Retry => self.retry_entry(Cls::Mdb, self.groups.ids.get(&key).copied()),
+            Then::Remove => self.remove_group(key, now),
+        }
+        true
+    }
+
+    fn step_member(&mut self, s: Span<(u32, GroupKey)>, now: u64) -> bool {
+        let Some(&at) = self.groups.of_member.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Member(s.behind(at)));
+        self.remove_member(at.0, at.1, now);
+        true
+    }
+
+    /// What an entry refers to came to stand, if it has an entry.
+    fn retry_entry(&mut self, cls: Cls, id: Option<u32>) {
+        self.slices.look();
+        if let Some(id) = id {
+            self.hw.retry_dependent(Ref::new(cls, id));
+        }
     }
 
     /// One of what is not confirmed, or a look at a route that may be one of that.

@@ -16,11 +16,11 @@ use crate::api::Domain;
 use crate::hw::bodies::RifPlace;
 use crate::hw::{Cls, Ref};
 use crate::model::{
-    Addr, BaseChain, BridgeInfo, ConfScope, Family, Link, LinkKind, Netconf, RouteNextHops, Rule,
-    Settings, SourceId,
+    Addr, BaseChain, BridgeInfo, ConfScope, Family, FdbKey, Link, LinkKind, Netconf, RouteNextHops,
+    Rule, Settings, SourceId,
 };
 use crate::reason::Reason;
-use crate::slices::{Going, Work};
+use crate::slices::{Going, Then, Walk, Work};
 use dirty::Dirty;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -207,14 +207,10 @@ impl Store {
         for a in self.addresses_of(ifindex) {
             self.addrs.remove(&a);
         }
-        for addr in self.neighbours_on(ifindex) {
-            self.remove_neigh(ifindex, addr, now);
-        }
-        let mut fdb = self.stations_behind(ifindex);
-        fdb.extend(self.stations_of(ifindex));
-        for k in fdb {
-            self.remove_fdb(k, now);
-        }
+        self.for_neighbours_on(ifindex, Then::Remove, now);
+        self.for_stations_behind(ifindex, Then::Remove, now);
+        let of_bridge = FdbKey::of_bridge(ifindex);
+        self.walk(Walk::Stations(of_bridge, Then::Remove), now);
         self.groups_of_link_gone(ifindex, now);
         for vid in self.vlans_of(ifindex).map(|v| v.vid).collect::<Vec<_>>() {
             self.remove_bridge_vlan(ifindex, vid);

@@ -171,10 +171,8 @@ impl Store {
             };
             self.topo.domain_of.remove(&f);
             // What the chip has learned there goes with it: if the domain comes back, it is to be written.
-            for key in self.stations_in(d) {
-                if let Some(rec) = self.fdb.get_mut(&key) {
-                    rec.device = None;
-                }
+            for (_, rec) in self.fdb.range_mut(FdbKey::in_domain(d).left()) {
+                rec.device = None;
             }
             self.hw.want::<Vlan>(f, None, now);
             self.mark_domain(d);
@@ -480,9 +478,9 @@ impl Store {
     }
 
     /// A domain came to stand or failed.
-    pub(crate) fn vlan_changed(&mut self, r: Ref) {
+    pub(crate) fn vlan_changed(&mut self, r: Ref, now: u64) {
         self.look_complete(r, true);
-        self.base_changed(r);
+        self.base_changed(r, now);
     }
 
     /// Why what is known of a bridge's VLAN is not on the chip.

@@ -325,3 +325,124 @@ fn a_sweep_goes_in_slices() {
     }
     assert_eq!(there(&r), 0);
 }
+
+/// Neighbours on an interface that goes into a VRF, and with its port.
+#[test]
+fn neighbours_on_an_interface_look_again_and_go_in_slices() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    for n in 0..ROUTES {
+        r.up(neigh(11, &format!("10.1.0.{}", 100 + n), n as u8));
+    }
+    r.up(red());
+    r.settle();
+    let moved = Link {
+        master: RED,
+        ..swp(1)
+    };
+    bounded(&mut r, up(Object::Link(moved)));
+    bounded(&mut r, Event::Remove(SRC, Key::Link(11)));
+    assert!(r.store.neighbours().iter().all(|n| n.dev != "swp1"));
+}
+
+const BRIDGE: u32 = 50;
+
+fn member(n: u16) -> Link {
+    Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(n)
+    }
+}
+
+/// swp3 and swp4 in a bridge that snoops.
+fn with_bridge() -> Rig {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    let info = BridgeInfo {
+        ageing_s: 300,
+        mcast_snooping: true,
+        ..BridgeInfo::default()
+    };
+    r.up(Object::Link(Link {
+        ifindex: BRIDGE,
+        name: "br0".into(),
+        kind: LinkKind::Bridge(info),
+        mac: mac(50),
+        ..swp(1)
+    }));
+    r.up(Object::Link(member(3)));
+    r.up(Object::Link(member(4)));
+    r
+}
+
+/// Stations behind a port that leaves its bridge, and those of a bridge that goes.
+#[test]
+fn stations_look_again_and_go_in_slices() {
+    let mut r = with_bridge();
+    for n in 0..ROUTES {
+        r.up(Object::Fdb(FdbEntry {
+            bridge: BRIDGE,
+            vlan: 0,
+            mac: [2, 1, 1, 1, 0, n as u8],
+            ifindex: 13,
+            kind: FdbKind::Static,
+            sticky: false,
+        }));
+    }
+    r.settle();
+    let installed = |r: &Rig| {
+        let rows = r.store.fdb();
+        rows.iter().filter(|f| f.state == State::Installed).count()
+    };
+    assert_eq!(installed(&r), ROUTES);
+    bounded(&mut r, up(Object::Link(swp(3))));
+    assert_eq!(installed(&r), 0);
+    bounded(&mut r, up(Object::Link(member(3))));
+    assert_eq!(installed(&r), ROUTES);
+    bounded(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)));
+    assert_eq!(r.store.fdb().len(), 0);
+}
+
+/// Groups of a bridge without a querier: they look again when a member is another one, and go with that and with the bridge.
+#[test]
+fn groups_look_again_and_go_in_slices() {
+    let mut r = with_bridge();
+    for n in 0..ROUTES {
+        for port in [13, 14] {
+            r.up(Object::Mdb(MdbEntry {
+                bridge: BRIDGE,
+                vlan: 0,
+                group: GroupAddr::Ip(format!("239.1.1.{n}").parse().unwrap()),
+                source: None,
+                ifindex: port,
+                include: false,
+                blocked: false,
+            }));
+        }
+    }
+    r.settle();
+    // of groups that the chip serves
+    let members = |r: &Rig| -> usize {
+        let rows = r.store.mdb();
+        let served = rows
+            .iter()
+            .filter(|m| m.state == State::Installed && m.group.is_some());
+        let named = served.flat_map(|m| &m.members);
+        named.filter(|m| m.starts_with("swp")).count()
+    };
+    assert_eq!(members(&r), 2 * ROUTES);
+    let mut odd = member(3);
+    odd.bridge_port = Some(BridgePort {
+        unsupported: Some("odd"),
+        ..BridgePort::default()
+    });
+    bounded(&mut r, up(Object::Link(odd)));
+    assert_eq!(members(&r), 0);
+    bounded(&mut r, up(Object::Link(member(3))));
+    assert_eq!(members(&r), 2 * ROUTES);
+    bounded(&mut r, Event::Remove(SRC, Key::Link(13)));
+    assert_eq!(members(&r), ROUTES);
+    bounded(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)));
+    assert_eq!(r.store.mdb().len(), 0);
+}

@@ -120,15 +120,15 @@ macro_rules! classes {
 // What others refer to has its turn before them.
 classes! { $
     Lag: lags = TND_CLS_LAG,
-        changed |s, r, _| s.lag_answered(r), answered |s, r, _| s.lag_answered(r),
+        changed Store::lag_answered, answered Store::lag_answered,
         released Store::lag_released;
     Port: ports = TND_CLS_PORT, answered |s, _, _| s.step_guards();
-    Vlan: vlans = TND_CLS_VLAN, changed |s, r, _| s.vlan_changed(r);
+    Vlan: vlans = TND_CLS_VLAN, changed Store::vlan_changed;
     Member: members = TND_CLS_VLAN_MEMBER,
         changed |s, r, _| s.member_changed(r.id), answered |s, r, _| s.member_answered(r.id),
         released Store::member_released;
     Vrf: vrfs = TND_CLS_VRF, changed |s, r, now| s.vrf_changed(r.id, now), released Store::vrf_released;
-    Rif: rifs = TND_CLS_RIF, changed |s, r, _| s.base_changed(r),
+    Rif: rifs = TND_CLS_RIF, changed Store::base_changed,
         released Store::rif_released;
     Nexthop: nexthops = TND_CLS_NEXTHOP,
         changed |s, r, now| s.target_changed(r, now), released Store::nexthop_released;

@@ -3,9 +3,10 @@
 use crate::Store;
 use crate::api::Domain;
 use crate::hw::{Cls, Ref};
-use crate::model::{Family, Link, LinkKind};
+use crate::mdb::GroupKey;
+use crate::model::{Family, FdbKey, Link, LinkKind};
 use crate::reason::Reason;
-use std::net::{IpAddr, Ipv6Addr};
+use crate::slices::{FIRST_ADDRESS, LAST_ADDRESS, Span, Then, Walk};
 use tandem_abi::raw::TND_VID_ANY;
 
 impl Store {
@@ -57,24 +58,24 @@ impl Store {
             for g in self.paths.gateways_on(i) {
                 self.update_gateway(g, now);
             }
-            for addr in self.neighbours_on(i) {
-                self.reeval_neighbour(addr, i, now);
-            }
+            self.for_neighbours_on(i, Then::Reeval, now);
         }
         for d in std::mem::take(&mut self.topo.dirty.stations) {
-            for k in self.stations_in(d) {
-                self.reeval_fdb(k, now);
-            }
-            self.reeval_groups_in(d, now);
+            self.for_domain(d, Then::Reeval, now);
         }
         for i in std::mem::take(&mut self.topo.dirty.behind) {
-            for k in self.stations_behind(i) {
-                self.reeval_fdb(k, now);
-            }
+            self.for_stations_behind(i, Then::Reeval, now);
         }
         for bridge in std::mem::take(&mut self.topo.dirty.groups) {
-            self.reeval_groups_of(bridge, now);
+            let all = GroupKey::of_bridge(bridge);
+            self.walk(Walk::Groups(all, Then::Reeval), now);
         }
+    }
+
+    /// Does something with the stations and groups of a domain.
+    fn for_domain(&mut self, d: Domain, then: Then, now: u64) {
+        self.walk(Walk::Stations(FdbKey::in_domain(d), then), now);
+        self.walk(Walk::Groups(GroupKey::in_domain(d), then), now);
     }
 
     fn follow_all(&mut self, now: u64) {
@@ -87,9 +88,12 @@ impl Store {
         for id in 0..self.paths.gateway_info.len() as u32 {
             self.update_gateway(id, now);
         }
-        self.reeval_all_neighbours(now);
-        self.reeval_all_fdb(now);
-        self.reeval_all_groups(now);
+        let neighbours = Span::new((FIRST_ADDRESS, 0), (LAST_ADDRESS, u32::MAX));
+        let stations = Span::new(FdbKey::FIRST, FdbKey::LAST);
+        let groups = Span::new(GroupKey::FIRST, GroupKey::LAST);
+        self.walk(Walk::Neighbours(neighbours), now);
+        self.walk(Walk::Stations(stations, Then::Reeval), now);
+        self.walk(Walk::Groups(groups, Then::Reeval), now);
     }
 
     fn refresh_maps(&mut self) {
@@ -139,14 +143,6 @@ impl Store {
         of.filter_map(|x| self.links.get(&x.1)).map(|r| &r.link)
     }
 
-    /// Addresses of neighbours on an interface.
-    pub(crate) fn neighbours_on(&self, i: u32) -> Vec<IpAddr> {
-        let first = IpAddr::from([0; 4]);
-        let last = IpAddr::from(Ipv6Addr::from(u128::MAX));
-        let on = self.neighs_on.range((i, first)..=(i, last));
-        on.map(|x| x.1).collect()
-    }
-
     /// Bridges with a member whose frames are all the kernel's: it may hide a host from the chip.
     fn refresh_hidden(&mut self) {
         for b in std::mem::take(&mut self.topo.dirty.rehide) {
@@ -167,25 +163,28 @@ impl Store {
     }
 
     /// A router interface or a forwarding domain came to stand or failed: what depends on it looks again.
-    pub(crate) fn base_changed(&mut self, r: Ref) {
-        let domain = match r.cls {
-            Cls::Vlan => self.topo.domain_of.get(&r.id).copied(),
-            _ => None,
-        };
+    pub(crate) fn base_changed(&mut self, r: Ref, now: u64) {
         let all: Vec<(Cls, Vec<u32>)> = match r.cls {
-            Cls::Rif => match self.topo.if_of_rif.get(&r.id) {
-                Some(i) => self.on_interface(*i),
+            Cls::Rif => match self.topo.if_of_rif.get(&r.id).copied() {
+                Some(i) => {
+                    self.for_neighbours_on(i, Then::Retry, now);
+                    vec![(Cls::Nexthop, self.paths.gateways_on(i))]
+                }
                 None => vec![
                     (Cls::Nexthop, self.hw.nexthops.ids()),
                     (Cls::Neigh, self.hw.neighs.ids()),
                 ],
             },
-            Cls::Vlan => match domain {
-                Some(d) => self.on_domain(d),
+            Cls::Vlan => match self.topo.domain_of.get(&r.id).copied() {
+                Some(d) => {
+                    self.for_domain(d, Then::Retry, now);
+                    self.on_domain(d)
+                }
                 None => vec![
                     (Cls::Member, self.hw.members.ids()),
                     (Cls::Rif, self.hw.rifs.ids()),
                     (Cls::Fdb, self.hw.fdb.ids()),
+                    (Cls::Mdb, self.hw.mdb.ids()),
                 ],
             },
             _ => return,
@@ -195,22 +194,9 @@ impl Store {
                 self.hw.retry_dependent(Ref::new(cls, id));
             }
         }
-        if r.cls == Cls::Vlan {
-            self.retry_groups(domain);
-        }
     }
 
-    /// Gateways and neighbours on an interface.
-    fn on_interface(&self, i: u32) -> Vec<(Cls, Vec<u32>)> {
-        let neighbours = self.neighbours_on(i).into_iter();
-        let ids = neighbours.filter_map(|a| self.neigh_ids.get(&(a, i)).copied());
-        vec![
-            (Cls::Nexthop, self.paths.gateways_on(i)),
-            (Cls::Neigh, ids.collect()),
-        ]
-    }
-
-    /// Memberships, router interfaces and stations of a domain.
+    /// Memberships and router interfaces of a domain.
     fn on_domain(&self, d: Domain) -> Vec<(Cls, Vec<u32>)> {
         let vid = if d.vlan == 0 { TND_VID_ANY } else { d.vlan };
         let ports = self
@@ -221,12 +207,6 @@ impl Store {
         let interfaces = self.topo.vlans_on.range(on).map(|x| x.2);
         let interfaces = interfaces.chain([d.dev]);
         let rifs = interfaces.filter_map(|i| self.topo.rif_of.get(&i).copied());
-        let stations = self.stations_in(d).into_iter();
-        let stations = stations.filter_map(|k| self.fdb_ids.get(&k).copied());
-        vec![
-            (Cls::Member, members.collect()),
-            (Cls::Rif, rifs.collect()),
-            (Cls::Fdb, stations.collect()),
-        ]
+        vec![(Cls::Member, members.collect()), (Cls::Rif, rifs.collect())]
     }
 }
