@@ -377,7 +377,7 @@ def test_the_chip_forwards_without_its_agent(sw):
     # what was counted in the chip that died nobody knows
     assert [r["packets"] for r in sw.show("flows")] == [None, None]
     code, _, err = sw.call("port", "add", "swp3=p1")
-    assert code == 1 and "the ports are the chip's" in err, err
+    assert code == 1 and "cables are the chip's" in err, err
     said = sw.tandem("openflow", "down")
     assert "stopped" in said, said
 

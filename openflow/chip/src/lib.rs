@@ -54,7 +54,6 @@ pub use tandem_ofcompose::Limits;
 pub use tandem_ofoffload::Share;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::os::fd::BorrowedFd;
 
 use foldhash::HashMap;
 use tandem_abi::object::fixed;
@@ -450,11 +449,6 @@ impl Chip {
     }
 
     // -- the owner's sleep
-
-    /// Readable when answers came; after [`Chip::arm`].
-    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        self.device.as_ref().map_or_else(Vec::new, |d| d.fds())
-    }
 
     /// Before sleeping. True: nothing waits.
     pub fn arm(&mut self) -> bool {

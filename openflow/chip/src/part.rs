@@ -44,11 +44,6 @@ impl Slice {
         1 + u32::from(self.index)
     }
 
-    /// Numbers of its port sets begin behind this.
-    pub(crate) fn sets(self) -> u16 {
-        u16::from(self.index) << 12
-    }
-
     /// Numbers of its counters begin behind this.
     pub(crate) fn counters(self) -> u32 {
         u32::from(self.index) << 24

@@ -15,9 +15,6 @@ use tandem_openflow::{Field, Oxm};
 use crate::part::Slice;
 use crate::row;
 
-/// Numbers that port sets have.
-const SETS: u16 = (1 << 12) - 1;
-
 /// An object of the chip, by what it is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Target {
@@ -227,16 +224,15 @@ impl Want {
 
     /// A number for a port set that is to be there; numbers come again late, so that no old one is in the way.
     pub fn add_set(&mut self, ports: PortMask) -> u16 {
-        let id = loop {
-            self.last_set = self.last_set % SETS + 1;
-            let id = self.slice.sets() + self.last_set;
-            if !self.set_ids.contains_key(&id) {
-                break id;
+        loop {
+            self.last_set = self.last_set.wrapping_add(1).max(1);
+            if !self.set_ids.contains_key(&self.last_set) {
+                break;
             }
-        };
-        self.sets.insert(ports, id);
-        self.set_ids.insert(id, ports);
-        id
+        }
+        self.sets.insert(ports, self.last_set);
+        self.set_ids.insert(self.last_set, ports);
+        self.last_set
     }
 
     pub fn remove_set(&mut self, ports: PortMask) -> Option<u16> {

@@ -25,6 +25,7 @@ use tandem_packet::ether;
 use crate::args::PortArg;
 use crate::keeper::{Order, Orders};
 use crate::lsi::{front, number};
+use crate::rows::{lsi_row, together};
 use crate::switch::{Jobs, Lsi, Plant};
 use crate::text;
 
@@ -131,93 +132,11 @@ fn seconds(since_ns: u64, now_ns: u64) -> f64 {
     (now_ns.saturating_sub(since_ns) / 1_000_000) as f64 / 1_000.0
 }
 
-fn chip_row(chip: &Chip) -> Value {
-    let (u, t) = (chip.usage(), chip.troubles());
-    json!({
-        "state": match chip.lost() {
-            Some(why) => format!("not attached: {why}"),
-            None if chip.is_open() => "open".into(),
-            None => "all frames go to the CPU".into(),
-        },
-        "settled": chip.is_settled(),
-        "acl_used": u.acl_used,
-        "acl_size": u.acl_size,
-        "mac_used": u.mac_used,
-        "mac_size": u.mac_size,
-        "port_sets_used": u.sets_used,
-        "port_sets_size": u.sets_size,
-        "turned": u.turned,
-        "denied": u.denied,
-        "refused": t.refused,
-        "unanswered": t.unanswered,
-        "mended": t.mended,
-        "attaches": t.attaches,
-    })
-}
-
-/// A switch, without its tables' contents.
-fn lsi_row(l: &Lsi) -> Value {
-    let agent = &l.agent;
-    let dp = agent.datapath();
-    let flows: u64 = dp.switch().table_stats().map(|t| u64::from(t.active)).sum();
-    let up = agent.conns().filter(|(_, c)| c.version().is_some());
-    let ports: Vec<String> = dp
-        .ports()
-        .map(|e| format!("{}={}", e.port.name, text::port_name(e.port.number)))
-        .collect();
-    json!({
-        "lsi": l.name,
-        "datapath_id": format!("{:016x}", agent.settings().datapath),
-        "version_spoken": dp.version().name(),
-        "ports": ports.len(),
-        "members": ports.join(","),
-        "flows": flows,
-        "groups": dp.switch().groups().count(),
-        "meters": dp.switch().meters().count(),
-        "action_bytes": dp.switch().action_bytes(),
-        "controllers": up.count(),
-        "standalone": agent.stands_alone(),
-        "chip": dp.chip().map(chip_row),
-    })
-}
-
 async fn lsis(State(api): State<Api>) -> ApiResult<Items<Value>> {
     let rows: Vec<Value> = api
         .ask(|plant| plant.lsis.iter().map(lsi_row).collect())
         .await?;
     Ok(Json(rows.into()))
-}
-
-/// What several switches are together: numbers are added, words listed, each once. The one that differs says how the chip is.
-fn together(rows: &[Value]) -> Value {
-    let mut all = serde_json::Map::new();
-    for row in rows.iter().filter_map(Value::as_object) {
-        for (key, value) in row {
-            let old = all.remove(key);
-            let new = match (old, value) {
-                (None, v) => v.clone(),
-                (Some(Value::Number(a)), Value::Number(b)) => {
-                    json!(a.as_u64().unwrap_or(0) + b.as_u64().unwrap_or(0))
-                }
-                (Some(Value::Bool(a)), Value::Bool(b)) if key == "settled" => json!(a && *b),
-                (Some(Value::Bool(a)), Value::Bool(b)) => json!(a || *b),
-                (Some(Value::String(a)), Value::String(b)) if key == "state" => match a.as_str() {
-                    "open" => json!(b),
-                    _ => json!(a),
-                },
-                (Some(Value::String(a)), Value::String(b)) => {
-                    match a.split(", ").any(|known| known == b) {
-                        true => json!(a),
-                        false => json!(format!("{a}, {b}")),
-                    }
-                }
-                (Some(a @ Value::Object(_)), b @ Value::Object(_)) => together(&[a, b.clone()]),
-                (Some(old), _) => old,
-            };
-            all.insert(key.clone(), new);
-        }
-    }
-    Value::Object(all)
 }
 
 async fn status(State(api): State<Api>) -> ApiResult<Value> {
@@ -717,6 +636,21 @@ mod tests {
     use tandem_ofpipeline::flows::blank;
     use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
     use tandem_openflow::port;
+
+    #[test]
+    fn ports_of_a_chip_have_no_cables_here() {
+        assert_eq!(chip_port("swp3"), Ok((3, None)));
+        assert_eq!(chip_port("swp3:7"), Ok((3, Some(7))));
+        for (bad, why) in [
+            ("swp3=eth3", "cables are the chip's"),
+            ("swp3:0", "0 is no number"),
+            ("eth3", "there is no port eth3"),
+            ("swp0", "there is no port swp0"),
+        ] {
+            let said = chip_port(bad).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+    }
 
     #[test]
     fn a_copy_is_of_flows_and_of_buckets() {

@@ -11,6 +11,7 @@ mod keeper;
 mod links;
 mod lsi;
 mod poller;
+mod rows;
 mod slots;
 mod stream;
 mod switch;

@@ -738,7 +738,7 @@ pub fn rest(all: &mut [&mut World]) {
         let now = all.iter().map(|w| w.now).max().unwrap();
         let done = |w: &&mut World| w.chip.is_open() && w.chip.is_settled();
         match all.iter().filter_map(|w| w.chip.next_ns()).min() {
-            _ if all.iter().all(|w| done(&w)) => return,
+            _ if all.iter().all(done) => return,
             Some(at) if at > now => {
                 for w in all.iter_mut() {
                     w.now = at + MS;
