@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tandem_abi::raw;
 use tandem_ofcompose::{Compose, Flow, FlowId, RuleId};
 use tandem_ofoffload::{Act, Beyond, Change, Share, Wanted};
 use tandem_ofpipeline::flows::{self, blank};
@@ -146,9 +147,17 @@ impl Chip {
             Change::Add { id, .. } | Change::Modify { id, .. } | Change::Remove { id } => id,
         });
         self.uses.touched.extend(changed.chain(&moved));
+        let timed = |c: &Change| match c {
+            Change::Modify { id, idle: true, .. } => Some(*id),
+            _ => None,
+        };
+        let timed: Vec<RuleId> = rules.iter().filter_map(timed).collect();
         let rules = rules.into_iter().map(possible).collect();
         let writes = self.offload.batch(rules);
         self.apply(writes);
+        for id in timed {
+            self.count(id);
+        }
         for id in moved {
             self.recount(id);
         }
@@ -232,6 +241,21 @@ impl Chip {
             if rewritten {
                 self.update_row(at, scope);
             }
+        }
+    }
+
+    /// Whether a rule is used is asked from here on: its rows that answer uncounted get a counter, or trap.
+    fn count(&mut self, rule: RuleId) {
+        for (at, act) in self.offload.rows(rule) {
+            let uncounted = |r: &&Row| act.real() && r.counter == 0;
+            let Some(row) = self.want.rows.get(&at).filter(uncounted) else {
+                continue;
+            };
+            let mut row = row.clone();
+            self.set_row(&mut row, act);
+            let (scope, answers) = (row.scope, row.counter != 0);
+            self.want.rows.insert(at, row);
+            self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, answers);
         }
     }
 

@@ -97,6 +97,35 @@ fn rows_without_a_counter_are_not_told_of() {
     assert_eq!(known, 8, "of tiny's counters each has a row");
 }
 
+/// A row that answers uncounted, as no counter is left, traps once its flow has a timeout by use; with one it would end while it
+/// is used.
+#[test]
+fn who_is_asked_for_use_is_counted_or_traps() {
+    let mut w = World::new("tiny", Lookup::Address, Version::V13);
+    w.rest();
+    let flow = |n: u16| add(1, &[(Field::EthType, u128::from(0x2000 + n))], 2);
+    for n in 0..9 {
+        w.flow_mod(&flow(n));
+    }
+    w.rest();
+    w.send(1, &frame(0x2008));
+    assert_eq!((w.seen.sent, w.seen.trapped), (1, 0));
+    let timed = |n| FlowMod {
+        idle_timeout: 3,
+        ..flow(n)
+    };
+    w.flow_mod(&timed(8));
+    w.rest();
+    w.send(1, &frame(0x2008));
+    assert_eq!((w.seen.sent, w.seen.trapped), (1, 1));
+    // and one that has a counter answers on
+    w.flow_mod(&timed(0));
+    w.rest();
+    w.send(1, &frame(0x2000));
+    assert_eq!((w.seen.sent, w.seen.trapped), (2, 1));
+    w.check_counts();
+}
+
 /// From a row to the MAC table, and gone before the row's counter was read for the last time.
 #[test]
 fn what_the_mac_table_answered_is_not_known_when_the_flow_goes() {

@@ -669,9 +669,11 @@ impl World {
             };
             assert!(
                 w.flow.idle == 0 || known || busy,
-                "the last packet of {n}, which ends when it is idle: {} {}",
+                "the last packet of {n}, which ends when it is idle: {} {}\n{:#?}\n{}",
                 s.last_ns,
-                w.last_ns
+                w.last_ns,
+                self.flows(),
+                self.history()
             );
         }
         let chip = &mut self.chip;
