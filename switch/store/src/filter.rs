@@ -75,8 +75,8 @@ pub(crate) struct Filters {
     list_of: HashMap<(Cls, u32), At>,
     /// Rules by the table id of their counter.
     counted: HashMap<u32, (At, u32)>,
-    /// A counter, range, policer or session did not fit.
-    pub parts_failed: bool,
+    /// Counters, ranges, policers and sessions that did not fit.
+    pub parts_failed: BTreeSet<Ref>,
     /// A binding has failed once: the chip has no lists.
     pub binds_failed: bool,
 }
@@ -529,6 +529,7 @@ impl Store {
         target: &mut BTreeMap<u32, AclEntry>,
         now: u64,
     ) {
+        self.slices.look();
         let mut resolved = self.resolve_filter(at, f, used, now);
         if f.kernel.is_none() && f.verdict == FilterVerdict::Next {
             self.show(f.key, at, priority, 0, None);

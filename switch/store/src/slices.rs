@@ -178,7 +178,7 @@ pub(crate) struct Slices {
     pub size: usize,
     /// The last plan left routes in their queue that it could have looked at, or some that are to be queued.
     pub cut: bool,
-    /// How many prefixes, routes, neighbours, stations and groups were looked at, whatever for.
+    /// How many prefixes, routes, neighbours, stations, groups and filters were looked at, whatever for.
     #[cfg(feature = "oracle")]
     pub looks: usize,
 }
@@ -269,7 +269,7 @@ impl Store {
         self.slices.begin();
     }
 
-    /// How many prefixes, routes, neighbours, stations and groups were ever looked at.
+    /// How many prefixes, routes, neighbours, stations, groups and filters were ever looked at.
     #[cfg(feature = "oracle")]
     pub fn looks(&self) -> usize {
         self.slices.looks

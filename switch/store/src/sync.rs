@@ -283,6 +283,7 @@ impl Store {
         self.progress.epoch += 1;
         (self.resync_tries, self.resync_failed) = (0, false);
         self.fails.clear();
+        self.filters.parts_failed.clear();
         self.forget_lacking();
         self.doors = Doors::default();
         self.attempts.clear();

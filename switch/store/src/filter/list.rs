@@ -1,6 +1,6 @@
 //! An ACL table as far as the chip has come, and what people are told of it.
 
-use super::{At, list_id, stage};
+use super::{At, List, list_id, stage};
 use crate::Store;
 use crate::api::{FilterRow, State};
 use crate::hw::acl::{AclBind, AclEntry, AclTable};
@@ -9,6 +9,7 @@ use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::FilterVerdict;
 use crate::reason::Reason;
 use crate::sync::Phase;
+use std::collections::BTreeMap;
 
 impl Store {
     // -- a list, rule by rule -----------------------------------------------------------------------------------------
@@ -116,17 +117,26 @@ impl Store {
         (open, failed)
     }
 
-    /// A policer, a session or a counter came to stand, or failed: rules go without, or get it back.
+    /// A table, or what rules share, came to stand, or failed: rules go without, or get it back.
     pub(crate) fn rule_part_changed(&mut self, r: Ref) {
+        let part = self
+            .filters
+            .by_table
+            .get(&(r.cls, r.id))
+            .map(|id| (r.cls, *id));
+        let uses = |l: &List| match part {
+            Some(part) => l.used.contains(&part),
+            None => r.cls == Cls::AclTable && l.table == r.id,
+        };
+        let lists = self.filters.lists.iter().filter(|(_, l)| uses(l));
+        let (ports, of_them): (Vec<u16>, Vec<_>) = lists.map(|(at, l)| (at.0, &l.entries)).unzip();
         let waiting: Vec<u32> = match (r.cls, self.filters.counted.get(&r.id)) {
-            (Cls::AclCounter, Some(user)) => self.entry_at(user).into_iter().collect(),
-            (Cls::AclCounter, None) => Vec::new(),
-            (Cls::AclTable, _) => {
-                let mut lists = self.filters.lists.values();
-                let of_it = lists.find(|l| l.table == r.id);
-                of_it.map_or_else(Vec::new, |l| l.entries.values().copied().collect())
-            }
-            _ => self.hw.acl_entries.ids(),
+            (Cls::AclCounter, user) => user.and_then(|u| self.entry_at(u)).into_iter().collect(),
+            _ => of_them
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .copied()
+                .collect(),
         };
         for id in waiting {
             self.hw.retry_dependent(Ref::new(Cls::AclEntry, id));
@@ -137,14 +147,16 @@ impl Store {
             }
             return;
         }
-        let failed = self.part_failed(r)
-            || self.filters.parts_failed && {
-                let parts = self.filters.parts.iter();
-                let mut parts = parts.map(|((cls, _), id)| Ref::new(*cls, *id));
-                parts.any(|r| self.part_failed(r))
-            };
-        self.topo.dirty.filters |= failed || self.filters.parts_failed;
-        self.filters.parts_failed = failed;
+        let failed = self.part_failed(r);
+        let had_failed = self.filters.parts_failed.remove(&r);
+        if failed {
+            self.filters.parts_failed.insert(r);
+        }
+        if failed || had_failed {
+            let t = &mut self.topo;
+            let devices = ports.iter().filter_map(|p| t.if_of_port.get(p));
+            t.dirty.lists.extend(devices);
+        }
     }
 
     fn part_failed(&self, r: Ref) -> bool {
@@ -183,6 +195,7 @@ impl Store {
         if r.cls == Cls::AclCounter {
             self.filters.counted.remove(&r.id);
         }
+        self.filters.parts_failed.remove(&r);
         if let Some(chip) = self.filters.by_table.remove(&(r.cls, r.id)) {
             self.filters.parts.remove(&(r.cls, chip));
         }

@@ -114,7 +114,7 @@ impl Store {
     pub fn topology_differs(&mut self, now_ns: u64) -> Option<Vec<String>> {
         let failing = !self.topo.incomplete.is_empty()
             || self.lags.failed
-            || self.filters.parts_failed
+            || !self.filters.parts_failed.is_empty()
             || self.filters.binds_failed;
         // a VRF that goes stays until its routes are gone, which each plan asks
         let moving = failing && !self.idle() || self.vrfs_dying();
