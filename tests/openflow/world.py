@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches that speak OpenFlow, each in a namespace: Open vSwitch (the measure) and ofagentd (what is tested).
+"""Switches that speak OpenFlow, each in a namespace: Open vSwitch (the measure) and ofagentd (what is tested), by itself
+or with a chip of asicd's below it.
 
      namespace                                   folder /run/tnt-PID-N
     ┌──────────────────────────────────────┐    ┌──────────────────────────────────────┐
@@ -198,9 +199,8 @@ class Agent:
 
     def bridge(self, name, dpid, ports, version=None, controller=True, listen=False, fail="secure"):
         """As `Ovs.bridge`."""
-        words = [agent(), "--name", f"{self.cell.name}-{name}", "--datapath-id", dpid]
-        for i, dev in enumerate(ports, 1):
-            words += ["--port", f"swp{i}={dev}"]
+        instance = f"{self.cell.name}-{name}"
+        words = [agent(), "--name", instance, "--datapath-id", dpid, *self.cabled(instance, ports)]
         if controller:
             words += ["--controller", f"tcp:127.0.0.1:{PORT}"]
         if listen:
@@ -212,14 +212,34 @@ class Agent:
         self.daemon = self.cell.start(*words, log=f"{name}.log")
         return f"tcp:127.0.0.1:{LISTEN}" if listen else None
 
+    def cabled(self, _, ports):
+        """The words that give it these netdevs as its ports."""
+        return [word for i, dev in enumerate(ports, 1) for word in ("--port", f"swp{i}={dev}")]
 
-TARGETS = {"ovs": Ovs, "ofagentd": Agent}
+
+class ChipAgent(Agent):
+    """ofagentd with a chip below; the chip's other ports have no cables. A class for each profile."""
+
+    profile = None
+    asicd = None
+
+    def cabled(self, instance, ports):
+        if self.asicd is None or self.asicd.poll() is not None:
+            socket = os.path.join(os.environ.get("TANDEM_RUN", "/run/tandem"), instance, "asicd.sock")
+            words = [os.path.join(binaries(), "asicd"), "--name", instance, "--profile", self.profile]
+            self.asicd = self.cell.start(*words, *super().cabled(instance, ports), log="asicd.log")
+            net.wait_until("asicd", lambda: os.path.exists(socket))
+        return ["--asic"]
+
+
+CHIPS = {chip: type(chip, (ChipAgent,), {"profile": chip}) for chip in ("nxp-t1040", "arista-7500e")}
+TARGETS = {"ovs": Ovs, "ofagentd": Agent, **CHIPS}
 
 
 def missing(target):
     """Why a target can't be had here; empty if it can."""
     if not (os.path.exists(SCHEMA) and shutil.which("ovs-vswitchd") or os.path.exists("/usr/sbin/ovs-vswitchd")):
         return "needs Debian's openvswitch-switch"
-    if target == "ofagentd" and agent() is None:
+    if target != "ovs" and agent() is None:
         return f"no ofagentd in {binaries()}: ./run build makes it"
     return ""

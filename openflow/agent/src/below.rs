@@ -5,14 +5,14 @@
 //! | a message | waits until |
 //! |---|---|
 //! | barrier | every answer of the chip is that of the tables as they were when it came or are since, or the CPU's |
-//! | counters of flows or ports | the chip's were read since it came |
+//! | counters of flows, tables or ports | the chip's were read since it came |
 //! | any | not more than a few thousand writes wait |
 //! | flow-removed | the last counts of its rows are there |
 //!
 //! A connection whose message waits is not read on; others are not kept from theirs.
 
 use tandem_ofchip::{Chip, May, PortOf, Tally};
-use tandem_ofpipeline::stats::FlowStats;
+use tandem_ofpipeline::stats::{FlowStats, TableStats};
 use tandem_ofpipeline::{Change, ChangeKind, Fragments};
 use tandem_openflow::model::{FlowRemoved, port_config};
 use tandem_openflow::{Header, Version};
@@ -64,11 +64,8 @@ fn asks(version: Version, message: &[u8]) -> (bool, bool) {
         Version::V10 => (18, 16),
         Version::V13 => (20, 18),
     };
-    // flows, their sum, ports: the same numbers in both
-    (
-        kind == barrier,
-        kind == multipart && matches!(part, 1 | 2 | 4),
-    )
+    // flows, their sum, tables, ports: the same numbers in both
+    (kind == barrier, kind == multipart && matches!(part, 1..=4))
 }
 
 impl Datapath {
@@ -205,6 +202,21 @@ impl Datapath {
         for n in below.chip.take_asks() {
             self.switch.ask(n);
         }
+    }
+
+    /// The tables' counters, in software and in the chip; all ones for what is not known.
+    pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
+        let chip = self.below.as_ref().map(|b| b.chip.looked_up());
+        let sum =
+            |n: &mut u64, more: Option<u64>| *n = more.map_or(u64::MAX, |m| n.saturating_add(m));
+        self.switch.table_stats().map(move |mut t| {
+            if let Some(of) = &chip {
+                let (lookups, matched) = of.get(usize::from(t.table)).copied().unwrap_or_default();
+                sum(&mut t.count.lookups, lookups);
+                sum(&mut t.count.matched, matched);
+            }
+            t
+        })
     }
 
     /// Time up to which it is known which flows were used, so that none ends that was.

@@ -95,17 +95,14 @@ impl Agent {
                     add(&Part::Aggregate(&sum));
                 }
                 Asks::Table => {
-                    for t in switch.table_stats() {
-                        // What a chip below looked up nobody counts
-                        let known = dp.chip().is_none();
-                        let count = |n: u64| if known { n } else { u64::MAX };
+                    for t in dp.table_stats() {
                         add(&Part::Table(&TableStats {
                             table: t.table,
                             name: format!("table{}", t.table),
                             max_entries: t.max_entries,
                             active: t.active,
-                            lookups: count(t.count.lookups),
-                            matched: count(t.count.matched),
+                            lookups: t.count.lookups,
+                            matched: t.count.matched,
                         }));
                     }
                 }

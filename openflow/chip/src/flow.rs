@@ -16,6 +16,7 @@ use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
 use tandem_openflow::{Action, Instructions, Oxm, Version, port};
 
 use crate::counts::{Counted, Tally};
+use crate::lookups;
 use crate::ports::{self, May, PortOf, Ports};
 use crate::want::{Row, Scope, Target};
 use crate::{Chip, Setup, Step, Trust, What};
@@ -163,6 +164,9 @@ impl Chip {
         }
         for flow in self.compose.take_questions() {
             self.counts.lose_flow(flow, true, true);
+            if let Some(t) = self.compose.table_of(flow).filter(|t| *t != 0) {
+                self.counts.lose_flow(lookups::matched(t), true, true);
+            }
         }
         if self.asks && !asks {
             self.asks = false;
@@ -171,10 +175,20 @@ impl Chip {
         self.resize();
     }
 
-    /// What a rule's rows count is these flows'.
+    /// What a rule's rows count is these flows', and the tables' behind the first.
     fn joins(&mut self, rule: RuleId) {
-        let flows = self.compose.rule(rule).map(|r| r.flows.clone());
-        self.flows_of.insert(rule, flows.unwrap_or_default());
+        let mut all = Vec::new();
+        if let Some(r) = self.compose.rule(rule) {
+            let tables = r.flows.iter().filter_map(|f| self.compose.table_of(*f));
+            all.extend(tables.filter(|t| *t != 0).map(lookups::matched));
+            match r.ends {
+                Some(0) if r.wanted().act().real() => self.lookups.miss(),
+                Some(0) | None => {}
+                Some(t) => all.push(lookups::missed(t)),
+            }
+            all.extend(&r.flows);
+        }
+        self.flows_of.insert(rule, all);
         self.lose_resized(rule);
     }
 
@@ -284,6 +298,7 @@ impl Chip {
         self.ports.list.push((of, May::default()));
         self.leaving.remove(&of.port);
         self.totals.begin(u16::from(of.port));
+        self.lookups.others();
         if self.writes_now() {
             self.queue.push_back(Step {
                 what: What::Write(Target::List),
@@ -307,6 +322,7 @@ impl Chip {
             .iter()
             .position(|(p, _)| p.number == number)?;
         let (of, _) = self.ports.list.remove(at);
+        self.lookups.others();
         if !matches!(self.trust, Trust::Lost { .. }) {
             self.leaving.insert(of.port);
             self.write_nobodys(of.port);
@@ -389,6 +405,30 @@ impl Chip {
             }
         }
         Some(reasons(all))
+    }
+
+    /// How often the chip has looked something up in each table's place, and found a flow, as of the last read; `None`: all
+    /// ones.
+    pub fn looked_up(&self) -> Vec<(Option<u64>, Option<u64>)> {
+        let mut unknown: BTreeSet<FlowId> = BTreeSet::new();
+        for (rule, all) in &self.flows_of {
+            if all.first().is_some_and(|f| lookups::is_table(*f))
+                && self.offload.counts(*rule).is_some_and(|k| !k.packets)
+            {
+                unknown.extend(all.iter().copied().filter(|f| lookups::is_table(*f)));
+            }
+        }
+        let of = |id: FlowId| {
+            let c = self.counts.of(id);
+            (!c.lost && !unknown.contains(&id)).then_some(c.packets)
+        };
+        let behind = (1..=u8::MAX).map(|t| {
+            let (matched, missed) = (of(lookups::matched(t)), of(lookups::missed(t)));
+            (matched.zip(missed).map(|(a, b)| a + b), matched)
+        });
+        std::iter::once(self.lookups.first())
+            .chain(behind)
+            .collect()
     }
 
     /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.

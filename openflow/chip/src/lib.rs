@@ -34,6 +34,7 @@
 
 mod counts;
 mod flow;
+mod lookups;
 mod part;
 mod ports;
 mod profile;
@@ -64,6 +65,7 @@ use tandem_openflow::Version;
 use tandem_sal::{Device, Request, SalError};
 
 use counts::Counts;
+use lookups::Lookups;
 use ports::{PortIs, Ports};
 use profile::Known;
 use room::{Room, release};
@@ -187,6 +189,7 @@ pub struct Chip {
     totals: Totals,
     /// Ports that were its own, until the chip knows.
     leaving: BTreeSet<u8>,
+    lookups: Lookups,
     troubles: Troubles,
 }
 
@@ -243,6 +246,7 @@ impl Chip {
             now_ns: 0,
             totals: Totals::default(),
             leaving: BTreeSet::new(),
+            lookups: Lookups::default(),
             troubles: Troubles::default(),
         };
         for rules in first {
@@ -294,6 +298,7 @@ impl Chip {
         self.trust = Trust::Trapping;
         self.troubles.attaches += 1;
         self.write_ports(true);
+        self.lookups.attached();
         self.resize();
         Ok(())
     }
@@ -322,6 +327,7 @@ impl Chip {
             .chain(counters.into_iter().map(Target::Counter))
             .collect();
         self.start_over(old.into_iter());
+        self.lookups = Lookups::default();
         let (compose, first) = flow::compose(&self.setup, &self.ports);
         self.compose = compose;
         self.flows_of.clear();
@@ -409,7 +415,9 @@ impl Chip {
 
     /// Flows that packets met in the chip, and when at the latest, since this was asked last.
     pub fn take_used(&mut self) -> Vec<(FlowId, u64)> {
-        self.counts.take_used()
+        let mut used = self.counts.take_used();
+        used.retain(|(id, _)| !lookups::is_table(*id));
+        used
     }
 
     /// May packets meet a flow in the chip at this moment, where nothing tells of them? Then it is not idle.

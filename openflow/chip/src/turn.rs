@@ -74,11 +74,18 @@ impl Chip {
             let quiet = self.queue.is_empty() && !self.flights.iter().any(open);
             match self.trust {
                 Trust::Trapping if quiet => {
+                    if self.lookups.is_awaited() {
+                        // One that was begun before has looked at open ports
+                        if self.is_reading() {
+                            return;
+                        }
+                        self.read();
+                    }
                     self.trust = Trust::Mending;
                     self.mend();
                 }
                 Trust::Mending if quiet && !self.dirty.is_empty() => self.mend(),
-                Trust::Mending if quiet => {
+                Trust::Mending if quiet && !self.lookups.is_awaited() => {
                     self.trust = Trust::Opening;
                     self.write_ports(true);
                 }
@@ -126,6 +133,18 @@ impl Chip {
 
     pub(crate) fn aside(&mut self, what: What, command: Command) {
         self.queue.push_back(aside(what, command));
+    }
+
+    fn is_reading(&self) -> bool {
+        let reads = |w: What| matches!(w, What::ReadPorts | What::Read);
+        self.queue.iter().any(|s| reads(s.what)) || self.flights.iter().any(|f| reads(f.what))
+    }
+
+    /// Frames that came in at the switch's ports and did not go to the CPU.
+    fn kept(&self) -> u64 {
+        let of = |p: &crate::PortOf| self.totals.of(u16::from(p.port));
+        let ports = self.ports.list.iter().filter_map(|(p, _)| of(p));
+        ports.map(|p| p.rx_packets.saturating_sub(p.rx_cpu)).sum()
     }
 
     fn read_page(&mut self, what: What, cursor: u64) {
@@ -231,7 +250,12 @@ impl Chip {
                     self.totals.tell(p);
                 }
                 match cpl.result {
-                    0 => self.read_page(What::Read, 0),
+                    0 => {
+                        if self.trust != Trust::Trapping {
+                            self.lookups.read(self.kept());
+                        }
+                        self.read_page(What::Read, 0);
+                    }
                     next => self.read_page(What::ReadPorts, next),
                 }
             }
@@ -246,7 +270,10 @@ impl Chip {
                 }
             }
             // a device may not tell
-            What::ReadPorts if status.is_some() => self.read_page(What::Read, 0),
+            What::ReadPorts if status.is_some() => {
+                self.lookups.unread();
+                self.read_page(What::Read, 0);
+            }
             What::Read if status.is_some() => {
                 self.counts.unreadable(now_ns);
                 self.counts.ends(true);

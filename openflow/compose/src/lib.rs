@@ -104,7 +104,9 @@ pub(crate) struct Table {
     /// Beginnings of chains that go on here.
     pub nodes: BTreeSet<NodeId>,
     /// Which sorts of flows each priority has.
-    pub sorts: BTreeMap<u16, BTreeMap<Option<source::Sort>, u32>>,
+    pub sorts: HashMap<u16, BTreeMap<Option<source::Sort>, u32>>,
+    /// Priorities whose flows are all sources, of one sort.
+    pub sourced: BTreeMap<u16, source::Sort>,
     /// Of the sources, by address.
     pub sources: HashMap<u64, BTreeSet<FlowId>>,
 }
@@ -260,6 +262,11 @@ impl Compose {
             }
         }
         all
+    }
+
+    /// The table of a flow.
+    pub fn table_of(&self, id: FlowId) -> Option<u8> {
+        self.flows.get(&id).map(|k| k.flow.table)
     }
 
     /// Rules whose flows are others since this was asked last, though they have their numbers still.

@@ -31,6 +31,8 @@ pub struct Rule {
     pub flows: Vec<FlowId>,
     /// Those of them that count other bytes than came in.
     pub resized: Vec<FlowId>,
+    /// The table that has no flow for its packets.
+    pub ends: Option<u8>,
 }
 
 impl Rule {
@@ -143,7 +145,7 @@ impl Rules {
                 self.index(old_id, &rule, true);
                 self.free.push(id);
                 self.of.insert(owner, old_id);
-                if (&old.flows, &old.resized) != (&rule.flows, &rule.resized) {
+                if (&old.flows, &old.resized, old.ends) != (&rule.flows, &rule.resized, rule.ends) {
                     self.moved.insert(old_id);
                 }
                 let same = (old.wanted(), old.idle, old.counted)
@@ -216,6 +218,7 @@ impl Compose {
             unknown: false,
             flows,
             resized: self.resized(n),
+            ends: self.ends(x),
         };
         if rule.checked {
             self.join(n, rule);

@@ -234,6 +234,14 @@ impl Compose {
         if *n == 0 {
             sorts.remove(&sort);
         }
+        let whole = match sorts.len() {
+            1 => sorts.keys().next().copied().flatten(),
+            _ => None,
+        };
+        match whole {
+            Some(s) => drop(t.sourced.insert(priority, s)),
+            None => drop(t.sourced.remove(&priority)),
+        }
         if sorts.is_empty() {
             t.sorts.remove(&priority);
         }
@@ -244,10 +252,8 @@ impl Compose {
 
     /// The sources of a table: all flows of one priority.
     pub(crate) fn source_of(&self, table: u8) -> Option<(u16, Sort)> {
-        let sorts = self.tables.get(&table)?.sorts.iter().rev();
-        sorts
-            .filter(|(_, s)| s.len() == 1)
-            .find_map(|(p, s)| Some((*p, (*s.keys().next()?)?)))
+        let first = self.tables.get(&table)?.sourced.last_key_value();
+        first.map(|(p, s)| (*p, *s))
     }
 
     /// A flow came, changed or is about to go: is the table other than before for those that go on to it?
@@ -559,6 +565,7 @@ impl Compose {
             flows,
             // Entries count nothing
             resized: Vec::new(),
+            ends: None,
         })
     }
 

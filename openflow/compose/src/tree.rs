@@ -119,6 +119,14 @@ impl Compose {
         way.filter_map(|x| x.by.flow()).collect()
     }
 
+    /// The table that has no flow for a leaf's packets.
+    pub(crate) fn ends(&self, leaf: &Node) -> Option<u8> {
+        match leaf.by {
+            By::Nothing => self.node(leaf.up).and_then(|up| up.to),
+            _ => None,
+        }
+    }
+
     /// What becomes of a leaf's packets.
     pub(crate) fn answer(&self, node: &Node) -> Answer {
         if node.cut {

@@ -230,6 +230,11 @@ fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
     (json!(place), json!(why))
 }
 
+/// What nobody counted is null.
+fn known(n: u64) -> Option<u64> {
+    (n != u64::MAX).then_some(n)
+}
+
 async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<Items<Value>> {
     read(&api, &which.lsi).await?;
     let items = api
@@ -244,7 +249,6 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
             let most = rows(which.limit) as usize;
             let mut items = Vec::new();
             let next = switch.flow_page(&filter, which.cursor, ROWS, |f| {
-                let known = |n: u64| (n != u64::MAX).then_some(n);
                 let (packets, bytes) = dp.counted(&f);
                 let (place, why) = place(dp.chip(), &f);
                 items.push(json!({
@@ -364,20 +368,21 @@ async fn meters(
 }
 
 async fn tables(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<Items<Value>> {
+    read(&api, &whose.lsi).await?;
     let rows: Vec<Value> = api
         .of(whose.lsi, |l| {
-            let switch = l.agent.datapath().switch();
+            let dp = l.agent.datapath();
             let row = |t: tandem_ofpipeline::stats::TableStats| {
                 json!({
                     "table": t.table,
                     "flows": t.active,
                     "max_flows": t.max_entries,
                     "masks": t.masks,
-                    "lookups": t.count.lookups,
-                    "matched": t.count.matched,
+                    "lookups": known(t.count.lookups),
+                    "matched": known(t.count.matched),
                 })
             };
-            switch.table_stats().map(row).collect()
+            dp.table_stats().map(row).collect()
         })
         .await?;
     Ok(Json(rows.into()))

@@ -126,6 +126,84 @@ fn who_is_asked_for_use_is_counted_or_traps() {
     w.check_counts();
 }
 
+/// What the chip answered was a lookup of table 0, and met a flow where all misses are the CPU's. Of tables behind it
+/// nothing is known once the chip has answered for them.
+#[test]
+fn what_the_chip_answered_was_looked_up_in_the_first_table() {
+    for version in [Version::V10, Version::V13] {
+        let mut w = World::new("nxp-t1040", Lookup::Address, version);
+        w.rest();
+        let known = |w: &World, table| w.chip.looked_up()[table];
+        w.flow_mod(&add(1, &[(Field::EthDst, STATION)], 2));
+        w.flow_mod(&add(2, &[(Field::EthType, 0x2001)], 3));
+        w.rest();
+        for ether in [0x2000, 0x2001] {
+            w.send(1, &frame(ether));
+        }
+        w.check_counts();
+        let drops = version == Version::V13;
+        assert_eq!(known(&w, 0), (Some(2), (!drops).then_some(2)));
+        // to nobody that is known: 1.0 asks the controller, 1.3 drops
+        let mut other = frame(0x2000);
+        other[5] = 9;
+        w.send(1, &other);
+        w.check_counts();
+        assert_eq!(known(&w, 0).0, Some(if drops { 3 } else { 2 }));
+        // what was not read any more nobody knows
+        w.die();
+        w.rest();
+        w.check_counts();
+        assert_eq!(known(&w, 0), (None, None));
+    }
+}
+
+/// Rows count for the tables that their chains come through, and for the one where they end; an entry of the MAC table
+/// counts for none.
+#[test]
+fn lookups_behind_the_first_table_are_those_of_the_rows() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let goto = |fields: &[(Field, u128)], to: u8| FlowMod {
+        instructions: Instructions {
+            goto: Some(to),
+            ..Instructions::default()
+        },
+        ..add(3, fields, 2)
+    };
+    let of = |w: &World| w.chip.looked_up()[1..3].to_vec();
+    let typed = [(Field::EthType, 0x2002)];
+    w.flow_mod(&goto(&typed, 1));
+    w.rest();
+    // dropped by the chip, as table 1 has no flow for it
+    w.send(1, &frame(0x2002));
+    w.check_counts();
+    assert_eq!(of(&w), [(Some(1), Some(0)), (Some(0), Some(0))]);
+    // the same rule, which ends in another table
+    w.flow_mod(&goto(&typed, 2));
+    w.rest();
+    w.send(1, &frame(0x2002));
+    w.check_counts();
+    assert_eq!(of(&w), [(Some(1), Some(0)), (Some(1), Some(0))]);
+    w.flow_mod(&FlowMod {
+        table: 2,
+        ..add(1, &[(Field::InPort, u128::from(FIRST))], 2)
+    });
+    w.rest();
+    w.send(1, &frame(0x2002));
+    w.check_counts();
+    assert_eq!(of(&w), [(Some(1), Some(0)), (Some(2), Some(1))]);
+    // a station
+    w.flow_mod(&FlowMod {
+        table: 1,
+        ..add(1, &[], 2)
+    });
+    w.flow_mod(&goto(&[(Field::EthDst, STATION)], 1));
+    w.rest();
+    w.send(2, &frame(0x2000));
+    w.check_counts();
+    assert_eq!(of(&w), [(None, None), (Some(2), Some(1))]);
+}
+
 /// From a row to the MAC table, and gone before the row's counter was read for the last time.
 #[test]
 fn what_the_mac_table_answered_is_not_known_when_the_flow_goes() {
