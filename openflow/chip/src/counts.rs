@@ -6,7 +6,7 @@
 //!                 DUMP, when somebody asks: what it has grown by since the last time
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::HashMap;
 use tandem_abi::raw;
@@ -51,8 +51,6 @@ struct Counter {
     bytes: u64,
     /// Its row is gone.
     retires: bool,
-    /// The last question is on its way.
-    asked: bool,
 }
 
 /// All of them.
@@ -63,6 +61,8 @@ pub(crate) struct Counts {
     /// Sums of flows whose counts began anew: what their counters still say is use of the flow, and no more.
     before: Vec<Tally>,
     counters: BTreeMap<u32, Counter>,
+    /// Those of them whose last question is to be asked.
+    last: BTreeSet<u32>,
     last_tally: Tally,
     last_id: u32,
     /// Numbers of counters begin behind this.
@@ -134,7 +134,6 @@ impl Counts {
                 packets: 0,
                 bytes: 0,
                 retires: false,
-                asked: false,
             },
         );
         Some(id)
@@ -144,27 +143,19 @@ impl Counts {
     pub fn retire(&mut self, id: u32) {
         if let Some(c) = self.counters.get_mut(&id) {
             c.retires = true;
+            self.last.insert(id);
         }
     }
 
     /// Those whose last question is to be asked, which is done now.
     pub fn ask(&mut self) -> Vec<u32> {
-        let waiting = self
-            .counters
-            .iter_mut()
-            .filter(|(_, c)| c.retires && !c.asked);
-        waiting
-            .map(|(id, c)| {
-                c.asked = true;
-                *id
-            })
-            .collect()
+        std::mem::take(&mut self.last).into_iter().collect()
     }
 
     /// The question, or its answer, was lost.
     pub fn not_asked(&mut self, id: u32) {
-        if let Some(c) = self.counters.get_mut(&id) {
-            c.asked = false;
+        if self.counters.contains_key(&id) {
+            self.last.insert(id);
         }
     }
 
@@ -238,6 +229,7 @@ impl Counts {
         let Some(c) = self.counters.remove(&id) else {
             return;
         };
+        self.last.remove(&id);
         for tally in c.tallies {
             if let Some(s) = self.sums.get_mut(&tally) {
                 s.live = s.live.saturating_sub(1);

@@ -141,9 +141,11 @@ impl Offload {
         let mut jobs = self.jobs();
         let mut out = Vec::new();
         let (mut adds, mut deletes) = (0, false);
+        let (mut leaves, mut comes) = (false, false);
         for j in &jobs {
             let Some(e) = self.entry(j) else { continue };
-            deletes |= e.standing.mac.is_some() && j.want.mac.is_none();
+            leaves |= e.standing.mac.is_some() && j.want.mac.is_none();
+            comes |= e.standing.mac.is_none() && j.want.mac.is_some();
             for ((now, want), row) in e.standing.rows.iter().zip(&j.want.rows).zip(&e.rows) {
                 match (now, want) {
                     (None, Some(_)) => adds += row.lines,
@@ -162,7 +164,9 @@ impl Offload {
         for j in &jobs {
             self.turn(j, tight, crowded, &mut out);
         }
-        if self.device.miss.real() && (deletes || miss != (self.device.miss, self.device.miss_of)) {
+        // Else what a packet is to meet stands before what it met goes
+        let gaps = tight || crowded || leaves && comes;
+        if self.device.miss.real() && (gaps || miss != (self.device.miss, self.device.miss_of)) {
             self.put_miss(Act::Cpu, &mut out);
         }
         // 2 to 6

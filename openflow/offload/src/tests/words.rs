@@ -486,3 +486,28 @@ fn a_miss_that_drops_waits() {
     w.remove(3);
     assert_eq!([2, 1].map(|n| w.offload.share(n)), [Some(Share::Whole); 2]);
 }
+
+/// A flow that goes leaves its packets to the miss: no other frame has to wait for that.
+#[test]
+fn a_miss_that_drops_goes_on_while_flows_go() {
+    let mut chip = tables::tiny(MacLookup::Both);
+    chip.miss_drop = true;
+    let mut w = World::new(chip, packets());
+    w.add(
+        1,
+        Flow {
+            wanted: Wanted::Act(Act::Drop),
+            ..exactly(0, &[], 0)
+        },
+    );
+    w.add(2, exactly(5, &[(Field::EthDst, 0x0200_0000_0001)], 4));
+    w.add(3, exactly(9, &[(Field::EthType, 0x0806)], 5));
+    for id in [2, 3] {
+        let writes = w.offload.remove(id);
+        let all: Vec<&Write> = writes.iter().collect();
+        assert!(
+            matches!(all[..], [Write::MacDel(_) | Write::RowDel { .. }]),
+            "{all:?}"
+        );
+    }
+}
