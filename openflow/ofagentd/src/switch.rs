@@ -29,8 +29,9 @@ const JOBS: usize = 4;
 const SLEEP_NS: u64 = 1_000_000_000;
 /// While a cable takes nothing, it is tried again after this time.
 const FULL_NS: u64 = 1_000_000;
-/// After it has sent a controller something it goes round for so long instead of sleeping: who waited for an answer often
-/// asks again at once, and on an idle processor to wake up takes longer than all that the question needs.
+/// After it has sent a controller something, or the chip, it goes round for so long instead of sleeping: who waited for an
+/// answer often asks again at once, the chip answers soon, and on an idle processor to wake up takes longer than all that the
+/// question needs.
 const AWAKE_NS: u64 = 50_000;
 
 /// Something to do between two turns.
@@ -465,16 +466,18 @@ impl Plant {
         let mut ready: Vec<Ready> = Vec::new();
         let mut next = 0;
         let mut counted = 0;
-        let mut awake = 0;
+        let (mut awake, mut posted) = (0, 0);
         while !stop.load(Ordering::Relaxed) {
             let before = clock::now_ns();
             ready.clear();
-            if self.asic.is_some() && !Asic::arm(&mut self.lsis, &mut self.to_chip) {
+            // Who goes round looks for himself: the chip need not ring
+            let sleeps = self.asic.is_some() && next > before;
+            if sleeps && !Asic::arm(&mut self.lsis, &mut self.to_chip) {
                 next = before;
             }
             self.poller
                 .wait(u64::saturating_sub(next, before), &mut ready)?;
-            if self.asic.is_some() {
+            if sleeps {
                 Asic::disarm(&mut self.lsis, &mut self.to_chip);
             }
             let now = clock::now_ns();
@@ -497,7 +500,10 @@ impl Plant {
             if self.flush() {
                 next = next.min(now + FULL_NS);
             }
-            if self.lsis.iter().any(|l| l.links.has_written()) {
+            let chips = self.lsis.iter_mut().filter_map(|l| l.agent.chip_mut());
+            let posts = chips.map(|c| c.mark()).fold(0, u64::wrapping_add);
+            if posts != posted || self.lsis.iter().any(|l| l.links.has_written()) {
+                posted = posts;
                 awake = now + AWAKE_NS;
             }
             let more = self.lsis.iter().any(|l| l.links.has_more());
