@@ -12,16 +12,15 @@
 
 use crate::Options;
 use crate::blast::{self, Blast, Under, pin_process};
+use crate::chip::Chip;
 use crate::forward::By;
 use crate::ovs::{self, Ovs};
 use crate::pipeline::bridge_port;
 use crate::report::{Row, Target};
-use crate::rig::{Rig, sh, sibling};
+use crate::rig::Rig;
 use anyhow::{Context, Result, ensure};
-use std::process::{Child, Command as Process, Stdio};
 use std::time::Duration;
 use tandem_abi::{Command, raw};
-use tandem_mgmt::Instance;
 use tandem_sal::{Attach, Sal, control::Request};
 
 const VLAN: u16 = 10;
@@ -31,50 +30,19 @@ const TAGGED: usize = 2;
 const LEN: usize = 60;
 
 /// A chip that goes on forwarding with what its driver, this program, has put into its tables.
-struct Chip {
-    child: Child,
-    instance: Instance,
-}
-
-impl Drop for Chip {
-    fn drop(&mut self) {
-        let _ = sh(&["kill", "-TERM", &self.child.id().to_string()]);
-        let _ = self.child.wait();
-        let _ = std::fs::remove_dir_all(self.instance.dir());
-    }
-}
-
 fn start(rig: &Rig, by: By) -> Result<Chip> {
-    let instance = Instance::resolve(Some(rig.instance()))?;
-    let mut cmd = Process::new("ip");
-    cmd.args(["netns", "exec", &rig.ns("sw")])
-        .arg(sibling("asicd")?);
-    cmd.args(["--name", rig.instance(), "--profile", "spectrum-sn2700"]);
-    for n in 1..=SINKS + 1 {
-        cmd.args(["--port", &by.port(n)]);
+    let cables: Vec<String> = (1..=SINKS + 1).map(|n| by.port(n)).collect();
+    let mut words = vec!["--profile", "spectrum-sn2700"];
+    for cable in &cables {
+        words.extend(["--port", cable]);
     }
-    let child = cmd
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .context("cannot start asicd")?;
-    let socket = instance.driver_socket();
-    let mut tries = 0;
-    let chip = Chip { child, instance };
-    let mut sal = loop {
-        match Sal::connect(
-            &socket,
-            "tandem-bench",
-            &Default::default(),
-            Duration::from_secs(2),
-        ) {
-            Ok(sal) => break sal,
-            Err(e) if tries == 100 => return Err(e).context("asicd takes no driver"),
-            Err(_) => tries += 1,
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
+    let chip = Chip::start(rig, "sw", rig.instance(), &words)?;
+    let mut sal = Sal::connect(
+        &chip.driver_socket(),
+        "tandem-bench",
+        &Default::default(),
+        Duration::from_secs(10),
+    )?;
     program(&mut sal)?;
     Ok(chip)
 }
@@ -117,8 +85,7 @@ fn with_asicd(by: By) -> Result<Under> {
     let rig = blast::topology(SINKS)?;
     let chip = start(&rig, by)?;
     by.ensure(&rig, SINKS + 1)?;
-    // `ip netns exec` becomes the program
-    let pid = chip.child.id();
+    let pid = chip.pid();
     pin_process(pid, 0)?;
     Ok(Under {
         _keep: Some(Box::new(chip)),

@@ -59,6 +59,8 @@ pub enum Part {
     Long,
     /// One to four
     Flood,
+    /// With a chip below
+    Chip,
 }
 
 /// How a switch in user space gets at its netdevs.

@@ -1,6 +1,7 @@
 //! Benchmarks by claim: `tandem-bench NAME` measures us and a peer interleaved and writes `out/bench/NAME.json`.
 
 mod blast;
+mod chip;
 mod flood;
 mod forward;
 mod latency;
@@ -11,6 +12,7 @@ mod ofclient;
 mod ofswitch;
 mod ofwires;
 mod openflow;
+mod openflow_figures;
 mod openflow_flowmod;
 mod openflow_forward;
 mod openflow_packetin;
@@ -24,6 +26,7 @@ mod rig;
 mod route_program;
 mod routed;
 mod scale;
+mod svg;
 mod testpmd;
 
 use anyhow::Result;
@@ -49,6 +52,8 @@ enum Name {
     RouteProgram,
     /// OpenFlow flows from a controller until the barrier, beside Open vSwitch
     OpenflowFlowmod,
+    /// A chip's flows beside software alone: rates, processors, memory over the frame's size
+    OpenflowFigures,
     /// Frames forwarded by flows, beside Open vSwitch
     OpenflowForward,
     /// A frame to the controller and back, beside Open vSwitch
@@ -76,7 +81,7 @@ struct Options {
     /// where nothing else runs
     #[arg(long)]
     lossless: bool,
-    /// Forward and openflow-forward: only one part of it
+    /// Forward, openflow-forward, openflow-flowmod: only one part of it
     #[arg(long)]
     only: Option<forward::Part>,
     /// Scale: routes at full size
@@ -108,6 +113,7 @@ fn run(o: &Options) -> Result<()> {
         Name::Memory => ("memory", memory::run(o)?),
         Name::Restart => ("restart", restart::run(o)?),
         Name::OpenflowFlowmod => ("openflow-flowmod", openflow_flowmod::run(o)?),
+        Name::OpenflowFigures => ("openflow-figures", openflow_figures::run(o)?),
         Name::OpenflowForward => ("openflow-forward", openflow_forward::run(o)?),
         Name::OpenflowPacketin => ("openflow-packetin", openflow_packetin::run(o)?),
         Name::OpenflowReactive => ("openflow-reactive", openflow_reactive::run(o)?),

@@ -24,6 +24,7 @@ const BARRIER_REQUEST: u8 = 20;
 const ANY: u32 = u32::MAX;
 const ADD: u8 = 0;
 const DELETE: u8 = 3;
+const DELETE_STRICT: u8 = 4;
 /// No buffer, of a message; the whole frame, of an action.
 const NO_BUFFER: u32 = u32::MAX;
 const WHOLE: u16 = u16::MAX;
@@ -99,6 +100,11 @@ fn flow_mod(command: u8, priority: u16, fields: &[u8], port: Option<u32>) -> Vec
 /// A flow of table 0 that sends to a port.
 pub fn flow(priority: u16, fields: &[u8], port: u32) -> Vec<u8> {
     flow_mod(ADD, priority, fields, Some(port))
+}
+
+/// The end of a flow of table 0 with exactly this match.
+pub fn no_flow(priority: u16, fields: &[u8]) -> Vec<u8> {
+    flow_mod(DELETE_STRICT, priority, fields, None)
 }
 
 /// The end of all flows.
@@ -193,6 +199,12 @@ impl Client {
         self.done(&no_flows())
     }
 
+    /// What is done with fragments: dropped, or what the flows say. Sets the most that is told of a packet, too.
+    pub fn fragments(&mut self, drop: bool) -> Result<()> {
+        let body = [&[0, u8::from(drop)][..], &WHOLE.to_be_bytes()].concat();
+        self.done(&message(SET_CONFIG, 6, &body))
+    }
+
     /// How many flows there are, by an aggregate.
     pub fn count(&mut self) -> Result<u32> {
         let mut body = vec![0, 2, 0, 0, 0, 0, 0, 0, 255, 0, 0, 0];
@@ -217,11 +229,7 @@ impl Answering {
     /// From now on it answers.
     pub fn new(mut client: Client) -> Result<Answering> {
         // Open vSwitch tells nothing to a controller that came to it and has not said how much it wants of a packet
-        client.done(&message(
-            SET_CONFIG,
-            6,
-            &[&[0, 0][..], &WHOLE.to_be_bytes()].concat(),
-        ))?;
+        client.fragments(false)?;
         client.0.set_nonblocking(true)?;
         Ok(Answering {
             stream: client.0,

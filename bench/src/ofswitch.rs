@@ -6,6 +6,7 @@
 //! ```
 
 use crate::blast::{Keep, pin_process};
+use crate::chip::Chip;
 use crate::forward::By;
 use crate::ofclient::{Client, PORT};
 use crate::ovs::{self, Ovs};
@@ -87,8 +88,8 @@ impl Drop for Agent {
     }
 }
 
-/// ofagentd in a namespace of the rig; gone when dropped.
-pub fn agent(rig: &Rig, word: &str, ports: &[&str], calls: Calls) -> Result<(u32, Keep)> {
+/// ofagentd in a namespace of the rig, with what it forwards by: `--port` and a cable each, or `--asic`; gone when dropped.
+pub fn agent(rig: &Rig, word: &str, by: &[&str], calls: Calls) -> Result<(u32, Keep)> {
     let mut command = Command::new("ip");
     command
         .args(["netns", "exec", &rig.ns(word)])
@@ -96,9 +97,7 @@ pub fn agent(rig: &Rig, word: &str, ports: &[&str], calls: Calls) -> Result<(u32
     command.args(["--name", &rig.ns(word), "--datapath-id", "1"]);
     // Open vSwitch has no limit unless it is given one
     command.args(["--packet-in-rate", "10000000", "--log", "error"]);
-    for port in ports {
-        command.args(["--port", port]);
-    }
+    command.args(by);
     for target in calls.targets() {
         command.arg("--controller").arg(match target {
             Target::Waits(port) => format!("ptcp:127.0.0.1:{port}"),
@@ -112,6 +111,34 @@ pub fn agent(rig: &Rig, word: &str, ports: &[&str], calls: Calls) -> Result<(u32
         .context("cannot start ofagentd")?;
     // `ip netns exec` becomes the program
     Ok((agent.id(), Box::new(Agent(agent))))
+}
+
+/// An agent with a chip below.
+pub struct OnChip {
+    /// Its process.
+    pub agent: u32,
+    /// asicd's.
+    pub asicd: u32,
+    _agent: Keep,
+    _chip: Chip,
+}
+
+/// ofagentd on an nxp-t1040 with cables to `p1`, `p2` …; `latency`: writes take as long as the profile says.
+pub fn on_chip(rig: &Rig, word: &str, ports: usize, latency: bool) -> Result<OnChip> {
+    let cables: Vec<String> = (1..=ports).map(|n| By::Packet.port(n)).collect();
+    let mut words = vec!["--profile", "nxp-t1040"];
+    for cable in &cables {
+        words.extend(["--port", cable]);
+    }
+    words.extend(latency.then_some("--latency"));
+    let chip = Chip::start(rig, word, &rig.ns(word), &words)?;
+    let (pid, keep) = agent(rig, word, &["--asic"], Calls::Nobody)?;
+    Ok(OnChip {
+        agent: pid,
+        asicd: chip.pid(),
+        _agent: keep,
+        _chip: chip,
+    })
 }
 
 /// A switch that runs.
@@ -145,7 +172,10 @@ fn ovs(rig: &Rig, by: By, calls: Calls) -> Result<(u32, Keep)> {
 /// Starts a switch over `p1` and `p2` of the rig's namespace `sw`.
 pub fn start(rig: &Rig, who: Who, by: By, calls: Calls) -> Result<Running> {
     let (pid, keep) = match who {
-        Who::Ours => agent(rig, "sw", &[&by.port(1), &by.port(2)], calls)?,
+        Who::Ours => {
+            let (p1, p2) = (by.port(1), by.port(2));
+            agent(rig, "sw", &["--port", &p1, "--port", &p2], calls)?
+        }
         Who::Theirs => ovs(rig, by, calls)?,
     };
     // all of its threads are there when it answers
