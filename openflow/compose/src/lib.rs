@@ -104,7 +104,7 @@ pub(crate) struct Table {
     /// Beginnings of chains that go on here.
     pub nodes: BTreeSet<NodeId>,
     /// Which sorts of flows each priority has.
-    pub sorts: HashMap<u16, BTreeMap<Option<source::Sort>, u32>>,
+    pub sorts: HashMap<u16, Vec<(Option<source::Sort>, u32)>>,
     /// Priorities whose flows are all sources, of one sort.
     pub sourced: BTreeMap<u16, source::Sort>,
     /// Of the sources, by address.
@@ -118,7 +118,7 @@ pub struct Compose {
     pub(crate) ports: Ports,
     pub(crate) flows: HashMap<FlowId, Known>,
     pub(crate) tables: BTreeMap<u8, Table>,
-    pub(crate) nodes: Vec<Option<Node>>,
+    pub(crate) nodes: Vec<Option<Box<Node>>>,
     pub(crate) free: Vec<NodeId>,
     /// Beginnings that may have more chains than they may.
     pub(crate) over: BTreeSet<(std::cmp::Reverse<u16>, NodeId)>,

@@ -229,13 +229,18 @@ impl Compose {
             return;
         };
         let sorts = t.sorts.entry(priority).or_default();
-        let n = sorts.entry(sort).or_default();
-        *n = if to { *n + 1 } else { n.saturating_sub(1) };
-        if *n == 0 {
-            sorts.remove(&sort);
+        match sorts.iter_mut().find(|(s, _)| *s == sort) {
+            Some((_, n)) => *n = if to { *n + 1 } else { n.saturating_sub(1) },
+            // Mostly there is one
+            None if to => {
+                sorts.reserve_exact(1);
+                sorts.push((sort, 1));
+            }
+            None => {}
         }
-        let whole = match sorts.len() {
-            1 => sorts.keys().next().copied().flatten(),
+        sorts.retain(|(_, n)| *n > 0);
+        let whole = match sorts[..] {
+            [(s, _)] => s,
             _ => None,
         };
         match whole {

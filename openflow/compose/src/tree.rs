@@ -64,15 +64,15 @@ pub(crate) struct Node {
 
 impl Compose {
     pub(crate) fn node(&self, n: NodeId) -> Option<&Node> {
-        self.nodes.get(n as usize)?.as_ref()
+        self.nodes.get(n as usize)?.as_deref()
     }
 
     fn node_mut(&mut self, n: NodeId) -> Option<&mut Node> {
-        self.nodes.get_mut(n as usize)?.as_mut()
+        self.nodes.get_mut(n as usize)?.as_deref_mut()
     }
 
     pub(crate) fn root(&mut self) {
-        self.nodes.push(Some(Node {
+        self.nodes.push(Some(Box::new(Node {
             up: ROOT,
             depth: 0,
             by: By::Root,
@@ -85,7 +85,7 @@ impl Compose {
             sourced: None,
             leaves: 0,
             cut: false,
-        }));
+        })));
         self.grow(ROOT);
     }
 
@@ -101,6 +101,7 @@ impl Compose {
     /// The steps of a node's way.
     pub(crate) fn place(&self, n: NodeId) -> Vec<Step> {
         let mut steps: Vec<Step> = self.upwards(n).map(|x| x.step).collect();
+        steps.shrink_to_fit();
         steps.reverse();
         steps
     }
@@ -176,11 +177,11 @@ impl Compose {
         let (up, by) = (node.up, node.by);
         let n = match self.free.pop() {
             Some(n) => {
-                self.nodes[n as usize] = Some(node);
+                self.nodes[n as usize] = Some(Box::new(node));
                 n
             }
             None => {
-                self.nodes.push(Some(node));
+                self.nodes.push(Some(Box::new(node)));
                 self.nodes.len() as NodeId - 1
             }
         };

@@ -13,6 +13,7 @@ use crate::order::Place;
 use crate::{ABSENT, Act, Entry, Id, Offload, Only, Price, Stand, State, Vlan, tables};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use tandem_ofpipeline::key::Key;
 
 impl Offload {
@@ -39,7 +40,7 @@ impl Offload {
         let mut covered = Vec::new();
         self.all
             .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
-        self.flows.insert(id, e);
+        self.flows.insert(id, Box::new(e));
         self.sense(id, true);
         self.wake(id);
         for g in covered {
@@ -56,6 +57,10 @@ impl Offload {
         self.all.remove(&e.value, &e.mask, id);
         for r in e.rows.iter().filter(|r| !r.exact) {
             self.wides.remove(&r.value, &r.mask, id);
+            // This flow's, and the list's
+            if Arc::strong_count(r) == 2 {
+                self.wide_rows.remove(r);
+            }
         }
         self.denied.remove(&(Reverse(e.flow.traffic), e.since, id));
         let mut covered = Vec::new();
@@ -70,7 +75,7 @@ impl Offload {
                 self.wake(g);
             }
         }
-        self.gone.push(e);
+        self.gone.push(*e);
     }
 
     /// Would a flow of the MAC table be answered by the ACL in part only, or not at all?
@@ -231,7 +236,7 @@ impl Offload {
     /// Packets of an entry behind that a flow's wide rows would trap, twice, as half is counted of an entry that a row
     /// meets in part.
     fn widened(e: &Entry, g: &Entry) -> i128 {
-        let times = |r: &Row| {
+        let times = |r: &Arc<Row>| {
             let (mine, both) = (r.value.and(&g.mask), r.mask.and(&g.mask));
             if both == r.mask && g.value.and(&r.mask) == r.value {
                 2

@@ -12,7 +12,7 @@ use tandem_ofpipeline::key::Key;
 use tandem_openflow::{Field, Oxm, oxm};
 
 /// A row that a match needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     /// Index into [`Tcam::kinds`]; it meets the frames of its kind alone.
     pub kind: usize,

@@ -38,13 +38,14 @@ pub use labels::FIRST_ROW;
 pub use why::{Share, Why};
 
 use expand::Row;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use index::Index;
 use labels::Labels;
 pub use order::Step;
 use order::{Full, Order, Place};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
+use std::sync::Arc;
 use tables::Chip;
 use tandem_ofpipeline::key::{Key, THERE};
 use tandem_openflow::{Field, Oxm, oxm};
@@ -283,7 +284,7 @@ pub(crate) struct Entry {
     pub value: Key,
     pub mask: Key,
     pub mac: Option<MacKey>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<Arc<Row>>,
     pub state: State,
     /// No room in the ACL, in the MAC table: tried again when there is some.
     pub acl_denied: bool,
@@ -308,7 +309,10 @@ pub(crate) struct Entry {
 pub struct Offload {
     pub(crate) chip: Chip,
     pub(crate) order: Order,
-    pub(crate) flows: HashMap<Id, Entry>,
+    /// Boxed: a table that grows has room for twice as many.
+    pub(crate) flows: HashMap<Id, Box<Entry>>,
+    /// Wide rows that flows have.
+    pub(crate) wide_rows: HashSet<Arc<Row>>,
     /// All flows.
     pub(crate) all: Index,
     /// Flows whose place depends on what is behind them.
@@ -355,6 +359,7 @@ impl Offload {
             chip,
             order: Order::default(),
             flows: HashMap::default(),
+            wide_rows: HashSet::default(),
             all: Index::default(),
             sensitive: Index::default(),
             rows: Index::default(),
@@ -389,7 +394,8 @@ impl Offload {
     /// A new flow. One of this number, priority and match is changed in place; another of this number goes first.
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
         let (value, mask) = Key::of_match(&flow.fields);
-        let same = |e: &Entry| (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask);
+        let same =
+            |e: &Box<Entry>| (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask);
         if self.flows.get(&id).is_some_and(same) {
             self.weigh(id, flow.traffic);
             return self.modify(id, flow.wanted, flow.idle, flow.counted);
@@ -452,6 +458,19 @@ impl Offload {
         writes
     }
 
+    /// Wide rows are the same for many flows, and kept once.
+    fn shared(&mut self, row: Row) -> Arc<Row> {
+        if row.exact {
+            return Arc::new(row);
+        }
+        if let Some(known) = self.wide_rows.get(&row) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(row);
+        self.wide_rows.insert(Arc::clone(&new));
+        new
+    }
+
     fn come(&mut self, id: Id, flow: Flow, chain: Chain) {
         let fields: Vec<Oxm> = flow
             .fields
@@ -469,7 +488,10 @@ impl Offload {
             mask.0[THERE] |= KNOWN;
         }
         self.clock += 1;
-        let rows = expand::expand(&self.chip.acl, &fields);
+        let all = expand::expand(&self.chip.acl, &fields);
+        // Collected in place they would keep the room of what they were
+        let mut rows = Vec::with_capacity(all.len());
+        rows.extend(all.into_iter().map(|r| self.shared(r)));
         let entry = Entry {
             act: flow.wanted.act(),
             only: chain.only,

@@ -92,7 +92,7 @@ impl Offload {
     fn entry(&self, job: &Job) -> Option<&Entry> {
         match job.gone {
             Some(n) => self.gone.get(n),
-            None => self.flows.get(&job.id),
+            None => self.flows.get(&job.id).map(|e| &**e),
         }
     }
 
