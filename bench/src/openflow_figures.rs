@@ -2,7 +2,7 @@
 //! size, with two ports and with eight, each sending to its neighbour and getting from it.
 //!
 //! ```text
-//!   senders, core 1           asicd, the chip                     ofagentd
+//!   senders, core 1           asicd, the chip, core 0             ofagentd, core 0
 //!   g1 ─► p1 ┐  ┌─────────────────────────────────┐  all frames  ┌──────────┐
 //!   g2 ─► p2 ┤  │ offload: MAC table ─► p2, p1 …  │ ◄══════════► │ software │
 //!    …       ┘  └─────────────────────────────────┘  (software)  └──────────┘
@@ -15,7 +15,7 @@
 //! chip's silicon: it is told apart from the agent's.
 
 use crate::Options;
-use crate::blast::{cpu_seconds, netns_ifindex, pin};
+use crate::blast::{cpu_seconds, netns_ifindex, pin, pin_process};
 use crate::ofclient::{Client, field, flow, put};
 use crate::ofswitch::{self, OnChip};
 use crate::openflow_flowmod::fill;
@@ -132,6 +132,9 @@ impl Bed {
         }
         let chip = ofswitch::on_chip(&rig, "sw", count, false)?;
         let mut client = Client::new(&rig.ns("sw"))?;
+        for pid in [chip.asicd, chip.agent] {
+            pin_process(pid, 0)?;
+        }
         let mut bytes = Vec::new();
         for port in 1..=count {
             let mut fields = Vec::new();

@@ -14,9 +14,10 @@ def test_a_run_that_offered_too_little_says_nothing():
     results = [result(wanted_pps=1000, offered_pps=969), result(wanted_pps=1000, offered_pps=971),
                result(wanted_pps=1000, offered_pps=500, result="failed"),
                result(wanted_pps=1000, offered_pps=1000, came_back=1000, seen=940, result="failed"),
-               result(wanted_pps=1000, offered_pps=1000, came_back=500, seen=500, result="failed")]
+               result(wanted_pps=1000, offered_pps=1000, still=0.04, result="failed"),
+               result(wanted_pps=1000, offered_pps=1000, came_back=500, seen=500, still=0.02, result="failed")]
     tester.judge(results, [])
-    assert [r["result"] for r in results] == ["invalid", "passed", "invalid", "invalid", "failed"]
+    assert [r["result"] for r in results] == ["invalid", "passed", "invalid", "invalid", "invalid", "failed"]
 
 
 def test_an_exception_is_of_a_file_a_test_and_a_clause():
@@ -39,4 +40,8 @@ def test_each_line_of_the_short_list_is_of_files_that_are_there():
     names = tester.files_of(root, tester.listed(os.path.join(tester.HERE, "short")))
     every = tester.files_of(root, [])
     assert {tester.group(n) for n in names} == {tester.group(n) for n in every}
-    assert tester.exceptions_of("ofagentd") is not None
+    for line in tester.listed(os.path.join(tester.HERE, "exceptions")):
+        targets, pattern = (word.strip() for word in line.split(" | ")[:2])
+        assert set(targets.split()) <= set(tester.world.TARGETS)
+        assert tester.files_of(root, [pattern])
+    assert tester.exceptions_of("ofagentd") == []

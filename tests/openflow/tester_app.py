@@ -34,9 +34,11 @@ TRIES = int(os.environ["TANDEM_TESTER_TRIES"])
 SETTLE = float(os.environ["TANDEM_TESTER_SETTLE"])  # seconds between the barrier's answer and the packet
 LONGEST = 90  # seconds of a test
 BACK = os.environ["TANDEM_TESTER_BACK"].split()  # where the target's come in
-LEAST, LEAST_SEEN = map(float, os.environ["TANDEM_TESTER_LEAST"].split())
+LEAST, LEAST_SEEN, MOST_STILL = map(float, os.environ["TANDEM_TESTER_LEAST"].split())
 SHORTEST = 60  # bytes of a frame
 SLICE = 0.005  # seconds of a stream in one write
+# seconds without a packet from the target that its meters' bursts make up for, and how often that is looked at
+BURST, LOOK = 0.1, 0.02
 
 
 def received(dev):
@@ -52,9 +54,25 @@ def claim(number):
     return True
 
 
-def valid(wanted_pps, offered_pps, came_back=0, seen=0):
-    """Was enough offered, and enough of what came back seen, to say something of the target?"""
-    return offered_pps >= wanted_pps * LEAST and seen >= came_back * LEAST_SEEN
+def valid(wanted_pps, offered_pps, came_back=0, seen=0, still=0):
+    """Was enough offered, and enough of what came back seen, to say something of the target, and had it a processor?"""
+    return offered_pps >= wanted_pps * LEAST and seen >= came_back * LEAST_SEEN and still <= MOST_STILL
+
+
+def came_back():
+    return sum(received(dev) for dev in BACK)
+
+
+class Still:
+    """The part of a stream's time in which nothing came from the target, beyond what a meter's burst makes up for."""
+
+    def __init__(self):
+        self.count, self.at, self.still = came_back(), time.monotonic(), 0
+
+    def look(self, now):
+        if now - self.at >= LOOK and (count := came_back()) != self.count:
+            self.still += max(0, now - self.at - BURST)
+            self.count, self.at = count, now
 
 
 def frame_of(drawn):
@@ -134,6 +152,9 @@ class Tester(tester.OfTester):
             while not passed and tries < TRIES:
                 self.offered = None
                 passed, why = self._play(test)
+                if passed and self.offered:
+                    # it was not for long
+                    self.offered.pop("still", None)
                 # a run that says nothing is no try, if it is not the rule
                 if self.offered and not valid(**self.offered) and invalid < 2:
                     invalid, passed = invalid + 1, False
@@ -192,13 +213,14 @@ class Tester(tester.OfTester):
         took = time.monotonic() - began
         # what is still on its way to the target
         hub.sleep(0.05)
-        self.offered = {"wanted_pps": wanted, "offered_pps": round((received(DEV) - before) / took, 1)}
+        self.offered = {"wanted_pps": wanted, "offered_pps": round((received(DEV) - before) / took, 1),
+                        "still": round(self.still / took, 3)}
 
     def _test_get_throughput(self):
         """Also what came out of the target, by the kernel's count, and how much of it the tester's switch has seen: one
         that gets no processor loses packets, and the target is none the worse for it."""
         got = super()._test_get_throughput()
-        came = sum(received(dev) for dev in BACK)
+        came = came_back()
         seen = sum(s.packet_count for s in self.rcv_msgs[0].body)
         if self.offered is None:
             self.before = came, seen
@@ -217,11 +239,13 @@ class Tester(tester.OfTester):
         return bytes(out.buf)
 
     def _stream(self, messages, rate, seconds):
-        sent, began = 0, time.monotonic()
+        sent, began, still = 0, time.monotonic(), Still()
         while (now := time.monotonic() - began) < seconds:
             # not more in one piece than a slow moment explains: a burst is not what the file asks for
             due = min(int(now * rate) - sent, int(rate * 0.1) + 1)
             if due > 0:
                 self.tester_sw.dp.send(messages(due))
                 sent += due
+            still.look(time.monotonic())
             hub.sleep(SLICE)
+        self.still = still.still

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches that speak OpenFlow, each in a namespace: Open vSwitch (the measure) and ofagentd (what is tested), by itself
-or with a chip of asicd's below it.
+"""Switches that speak OpenFlow, each in a namespace: Open vSwitch (the measure) and ofagentd (what is tested), by
+itself or with a chip of asicd's below it.
 
      namespace                                   folder /run/tnt-PID-N
     ┌──────────────────────────────────────┐    ┌──────────────────────────────────────┐
