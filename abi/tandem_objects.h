@@ -146,6 +146,15 @@ struct tnd_vlan {
 
 #define TND_MEMBER_UNTAGGED	(1U << 0)	/* tag is removed at egress */
 #define TND_MEMBER_PVID		(1U << 1)	/* untagged frames belong here */
+/*
+ * Since 1.8, with TND_FEAT_FLOW_MEMBERS: of flow ports, in a domain with TND_VLAN_FLOWS
+ * whose FID is the VID. In one that has members a member with PVID has its untagged
+ * frames looked up there, and no others; one without, those with the VLAN's tag. Of
+ * other ports frames with that tag are a miss. What the FDB forwards leaves by a member
+ * with UNTAGGED without the tag, by another member with the VLAN's, 802.1Q, priority 0
+ * if it had none; by no other port. What rules forward leaves as before. A domain
+ * without members is as in 1.7, and so are untagged frames of a port without a PVID.
+ */
 
 /*
  * TND_CLS_VLAN_MEMBER: (port, vid) belongs to fid; key = port, vid.

@@ -267,7 +267,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// Makes `vid` the outer tag; priority and drop eligibility are those it came in with.
-    fn tag_with(&mut self, vid: u16) -> Result<(), DropReason> {
+    pub(crate) fn tag_with(&mut self, vid: u16) -> Result<(), DropReason> {
         let tpid = EtherType::VLAN.0;
         let old = self.tag.tag().map_or(0, |t| t.tci);
         let tci = old & 0xf000 | vid;

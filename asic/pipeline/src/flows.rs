@@ -14,6 +14,9 @@
 //!                            ▼ wire
 //! ```
 //!
+//! A domain with members has only their frames, those without a tag of ports whose PVID it is; what the FDB forwards
+//! there leaves by members alone, with the VLAN's tag or without one.
+//!
 //! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list is bound.
 
 use tandem_abi::raw;
@@ -24,7 +27,8 @@ use crate::entry::{Action, FdbValue};
 use crate::io::Sink;
 use crate::names::{DropReason, Stage};
 use crate::run::{Done, Run, Step, action_text, fits};
-use crate::state::{AclStage, Act, PortMask, ports_of};
+use crate::state::{AclStage, Act, EgressTag, PortMask, Untagged, Vlan, ports_of};
+use crate::tag::DomainTag;
 
 /// Has the rule something to write into the tag?
 fn rewrites(act: &Act) -> bool {
@@ -50,11 +54,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
             return self.trap(raw::TND_TRAP_FLOW);
         }
-        let flows = |fid: &u16| {
-            let vlan = self.st.vlan(*fid);
-            vlan.is_some_and(|v| v.has(raw::TND_VLAN_FLOWS))
-        };
-        let fid = self.flow_fid().filter(flows);
+        let fid = self.flow_fid();
         self.fid = fid.unwrap_or(0);
         let decided = self.flow_list()?;
         if !decided && self.port_flags & raw::TND_PORT_FLOWS_SOURCE != 0 {
@@ -65,12 +65,34 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// The domain whose stations it may be to.
     fn flow_fid(&self) -> Option<u16> {
-        match self.eth.tag {
-            Some(tag) if self.port_flags & raw::TND_PORT_FLOWS_UNAWARE == 0 => {
-                Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))
-            }
-            _ => Some(raw::TND_FLOWS_FID),
+        let all = Some(raw::TND_FLOWS_FID).filter(|fid| self.flow_domain(*fid).is_some());
+        if self.port_flags & raw::TND_PORT_FLOWS_UNAWARE != 0 {
+            return all;
         }
+        let own = match self.st.port(self.from).map(|p| p.untagged) {
+            Some(Untagged::Pvid(fid)) => self.flow_domain(fid).map(|_| fid),
+            _ => None,
+        };
+        let Some(tag) = self.eth.tag else {
+            return own.or(all);
+        };
+        let fid = Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))?;
+        let members = !self.flow_domain(fid)?.members.is_empty();
+        let here = self.st.egress_tag(fid, self.from).is_some() && own != Some(fid);
+        (!members || here).then_some(fid)
+    }
+
+    /// A domain of flow ports.
+    fn flow_domain(&self, fid: u16) -> Option<&Vlan> {
+        self.st.vlan(fid).filter(|v| v.has(raw::TND_VLAN_FLOWS))
+    }
+
+    /// Has a domain members, by which its frames leave?
+    fn flow_members(&self, fid: Option<u16>) -> Option<u16> {
+        fid.filter(|fid| {
+            self.flow_domain(*fid)
+                .is_some_and(|v| !v.members.is_empty())
+        })
     }
 
     /// True: a rule has matched, and permits.
@@ -102,8 +124,8 @@ impl<S: Sink> Run<'_, '_, S> {
         self.acl.hit = Some(act);
         match act.action {
             raw::TND_ACL_DROP => self.drop(DropReason::AclFlow),
-            raw::TND_ACL_REDIRECT_PORT => self.flow_to(act.target as u16).map(|()| true),
-            raw::TND_ACL_REDIRECT_PORTS => self.flow_to_all(&ports).map(|()| true),
+            raw::TND_ACL_REDIRECT_PORT => self.flow_to(act.target as u16, None).map(|()| true),
+            raw::TND_ACL_REDIRECT_PORTS => self.flow_to_all(&ports, None).map(|()| true),
             _ => Ok(true),
         }
     }
@@ -161,50 +183,84 @@ impl<S: Sink> Run<'_, '_, S> {
                 }
             }
         }
+        let members = self.flow_members(fid);
         match (entry.action, set) {
-            (Action::Forward, Some(set)) => self.flow_to_all(&set.ports),
-            (Action::Forward, None) => self.flow_to(entry.port),
+            (Action::Forward, Some(set)) => self.flow_to_all(&set.ports, members),
+            (Action::Forward, None) => self.flow_to(entry.port, members),
             (Action::Drop, _) => self.drop(DropReason::FdbDrop),
             (Action::Trap, _) => self.trap(raw::TND_TRAP_FLOW),
         }
     }
 
-    /// May it leave there?
-    fn flow_leaves(&self, port: u16) -> Result<(), DropReason> {
+    /// May it leave there, as a member of a domain that has some?
+    fn flow_leaves(&self, port: u16, members: Option<u16>) -> Result<EgressTag, DropReason> {
         if port == self.from {
             return Err(DropReason::SamePort);
         }
+        let tag = match members {
+            Some(fid) => self.st.egress_tag(fid, port),
+            None => Some(EgressTag::AsIs),
+        };
+        let tag = tag.ok_or(DropReason::NotEgressMember)?;
         let to = self.st.port(port).filter(|p| p.sends());
         let to = to.ok_or(DropReason::EgressDown)?;
         if fits(self.l2_len, to.config.mtu) {
-            Ok(())
+            Ok(tag)
         } else {
             Err(DropReason::EgressOversize)
         }
     }
 
-    fn flow_to(&mut self, port: u16) -> Step<()> {
+    /// The frame in the form in which it leaves a member.
+    fn flow_form(&mut self, tag: EgressTag) -> Result<(), DropReason> {
+        if let (DomainTag::None, Some(own)) = (self.tag, self.eth.tag) {
+            self.tag = DomainTag::Present(own);
+        }
+        match tag {
+            EgressTag::Vid(vid) => self.tag_with(vid),
+            EgressTag::Untagged if self.tag.in_bytes() => {
+                self.untag();
+                Ok(())
+            }
+            EgressTag::Untagged | EgressTag::AsIs => Ok(()),
+        }
+    }
+
+    fn flow_to(&mut self, port: u16, members: Option<u16>) -> Step<()> {
         self.stage(Stage::Egress);
-        if let Err(reason) = self.flow_leaves(port) {
+        let tag = match self.flow_leaves(port, members) {
+            Ok(tag) => tag,
+            Err(reason) => return self.drop(reason),
+        };
+        self.flow_goes();
+        if let Err(reason) = self.flow_form(tag) {
             return self.drop(reason);
         }
-        self.flow_goes();
         self.send(port);
         self.count_l2();
         Err(Done)
     }
 
-    fn flow_to_all(&mut self, ports: &PortMask) -> Step<()> {
+    fn flow_to_all(&mut self, ports: &PortMask, members: Option<u16>) -> Step<()> {
         self.stage(Stage::Flood);
         let before = self.st.counters.tag_changes;
         let mut sent = 0;
-        for port in ports_of(ports) {
-            if self.flow_leaves(port).is_ok() {
+        // Those with a tag first: in place, it comes once and goes once
+        for untagged in [false, true] {
+            for port in ports_of(ports) {
+                let Ok(tag) = self.flow_leaves(port, members) else {
+                    continue;
+                };
+                if (tag == EgressTag::Untagged) != untagged {
+                    continue;
+                }
                 if sent == 0 {
                     self.flow_goes();
                 }
-                self.send(port);
-                sent += 1;
+                if self.flow_form(tag).is_ok() {
+                    self.send(port);
+                    sent += 1;
+                }
             }
         }
         if S::TRACE {

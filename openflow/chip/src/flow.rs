@@ -127,6 +127,14 @@ impl Chip {
     /// Rules that come, change, go: one decision. The question for sources is asked before and for as long as there are
     /// rules that rely on it.
     pub(crate) fn decide(&mut self, rules: Vec<Change>) {
+        let of = |((n, vid), untagged)| Some(((self.ports.chip(n)?, vid), untagged));
+        let members: BTreeMap<(u16, u16), bool> =
+            self.compose.members().into_iter().filter_map(of).collect();
+        self.shut = members != self.want.members;
+        if self.shut {
+            self.write_ports(false);
+            self.set_members(members);
+        }
         let asks = self.compose.asks_sources();
         if asks && !self.asks {
             self.asks = true;
@@ -170,6 +178,9 @@ impl Chip {
         }
         if self.asks && !asks {
             self.asks = false;
+            self.write_ports(true);
+        }
+        if std::mem::take(&mut self.shut) {
             self.write_ports(true);
         }
         self.resize();

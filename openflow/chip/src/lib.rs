@@ -54,7 +54,7 @@ pub use profile::{Lookup, Unfit};
 pub use tandem_ofcompose::Limits;
 pub use tandem_ofoffload::Share;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use foldhash::HashMap;
 use tandem_abi::object::fixed;
@@ -99,6 +99,7 @@ impl Setup {
     fn limits(&self) -> Limits {
         Limits {
             sources: self.chains.sources && self.lookup == Lookup::Vlan && self.slice.has_mac(),
+            members: self.chains.members && self.lookup == Lookup::Vlan && self.slice.has_mac(),
             ..self.chains
         }
     }
@@ -166,6 +167,8 @@ pub struct Chip {
     flows_of: HashMap<RuleId, Vec<FlowId>>,
     /// Are the ports to ask for sources?
     asks: bool,
+    /// Who is a member of which domain changes: all goes to the CPU meanwhile.
+    shut: bool,
     /// What was cut is not looked at again before.
     settle_ns: u64,
     offload: Offload,
@@ -223,6 +226,7 @@ impl Chip {
             compose,
             flows_of: HashMap::default(),
             asks: false,
+            shut: false,
             settle_ns: 0,
             known,
             ports,
@@ -294,6 +298,8 @@ impl Chip {
         for key in self.want.macs.keys() {
             self.want.vlans.insert(want::fid(key.vlan));
         }
+        let members = self.want.members.keys();
+        self.want.vlans.extend(members.map(|(_, vid)| *vid));
         self.dirty = self.want.all().collect();
         self.trust = Trust::Trapping;
         self.troubles.attaches += 1;
@@ -691,6 +697,25 @@ impl Chip {
         }
     }
 
+    /// Ports become members of domains, or leave them, while all frames go to the CPU.
+    pub(crate) fn set_members(&mut self, new: BTreeMap<(u16, u16), bool>) {
+        let old = std::mem::replace(&mut self.want.members, new);
+        for ((port, vid), untagged) in &old {
+            if self.want.members.get(&(*port, *vid)) != Some(untagged) {
+                self.drop_object(Target::Member(*port, *vid), Scope::All, false);
+            }
+        }
+        for ((port, vid), untagged) in self.want.members.clone() {
+            if self.want.vlans.insert(vid) {
+                self.push(raw::TND_OP_CREATE, Target::Vlan(vid), Scope::All, false);
+            }
+            if old.get(&(port, vid)) != Some(&untagged) {
+                let target = Target::Member(port, vid);
+                self.push(raw::TND_OP_CREATE, target, Scope::All, false);
+            }
+        }
+    }
+
     fn drop_object(&mut self, target: Target, scope: Scope, opens: bool) {
         if !self.writes_now() {
             self.dirty.insert(target);
@@ -708,8 +733,8 @@ impl Chip {
 
     /// Ports as they are to be; while the chip is not trusted, to the CPU with everything.
     fn write_ports(&mut self, opens: bool) {
-        let trap = !self.writes_now();
-        if trap && !matches!(self.trust, Trust::Trapping) {
+        let trap = !self.writes_now() || self.shut;
+        if !self.writes_now() && !matches!(self.trust, Trust::Trapping) {
             // They are written when it is open again
             return;
         }

@@ -418,7 +418,7 @@ impl Chip {
             steps.extend(command.map(|c| (What::Write(target), c)));
         };
         for t in &dirty {
-            if let Target::Row(_) | Target::Mac(_) = t {
+            if let Target::Row(_) | Target::Mac(_) | Target::Member(..) = t {
                 step(*t, self.want.delete(*t));
             }
         }
@@ -452,7 +452,7 @@ impl Chip {
             }
         }
         for t in &dirty {
-            if let Target::Row(_) | Target::Mac(_) = t {
+            if let Target::Row(_) | Target::Mac(_) | Target::Member(..) = t {
                 step(*t, self.want.write(make, *t));
             }
         }

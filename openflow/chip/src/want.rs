@@ -21,6 +21,8 @@ pub(crate) enum Target {
     /// The list, its guards and its bindings.
     List,
     Vlan(u16),
+    /// A port in a VLAN's domain.
+    Member(u16, u16),
     /// A port set, by the chip's number.
     Set(u16),
     Counter(u32),
@@ -125,6 +127,8 @@ pub(crate) struct Want {
     pub rows: BTreeMap<u32, Row>,
     pub macs: HashMap<MacKey, Act>,
     pub vlans: BTreeSet<u16>,
+    /// Ports in domains of VLANs: whether without a tag.
+    pub members: BTreeMap<(u16, u16), bool>,
     sets: HashMap<PortMask, u16>,
     set_ids: BTreeMap<u16, PortMask>,
     last_set: u16,
@@ -146,6 +150,21 @@ pub(crate) fn vlan(fid: u16) -> raw::tnd_vlan {
     };
     v.set_struct_size();
     v
+}
+
+fn member(port: u16, vid: u16, untagged: bool) -> raw::tnd_vlan_member {
+    let mut m = raw::tnd_vlan_member {
+        fid: vid,
+        port,
+        vid,
+        flags: match untagged {
+            true => raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
+            false => 0,
+        },
+        ..Default::default()
+    };
+    m.set_struct_size();
+    m
 }
 
 pub(crate) fn counter(id: u32) -> raw::tnd_acl_counter {
@@ -193,6 +212,7 @@ impl Want {
             rows: BTreeMap::new(),
             macs: HashMap::default(),
             vlans: BTreeSet::new(),
+            members: BTreeMap::new(),
             sets: HashMap::default(),
             set_ids: BTreeMap::new(),
             last_set: 0,
@@ -274,6 +294,10 @@ impl Want {
                 .vlans
                 .contains(&fid)
                 .then(|| Command::of(op, &vlan(fid)))?,
+            Target::Member(port, vid) => {
+                let untagged = *self.members.get(&(port, vid))?;
+                Command::of(op, &member(port, vid, untagged))
+            }
             Target::Set(id) => Command::of(op, &set(id, *self.set_ids.get(&id)?)),
             Target::Counter(id) => Command::of(op, &counter(id)),
             Target::Row(at) => Command::of(op, &self.rows.get(&at)?.entry),
@@ -285,6 +309,7 @@ impl Want {
     pub fn delete(&self, target: Target) -> Option<Command> {
         Some(match target {
             Target::List | Target::Vlan(_) => return None,
+            Target::Member(port, vid) => Command::delete(&member(port, vid, false)),
             Target::Set(id) => Command::delete(&set(id, PortMask::default())),
             Target::Counter(id) => Command::delete(&counter(id)),
             Target::Row(at) => Command::delete(&row_key(self.slice.table(), at)),
@@ -307,7 +332,12 @@ impl Want {
         let sets = self.set_ids.keys().map(|s| Target::Set(*s));
         let rows = self.rows.keys().map(|r| Target::Row(*r));
         let macs = self.macs.keys().map(|m| Target::Mac(*m));
-        list.chain(vlans).chain(sets).chain(rows).chain(macs)
+        let members = self.members.keys().map(|(p, v)| Target::Member(*p, *v));
+        list.chain(vlans)
+            .chain(members)
+            .chain(sets)
+            .chain(rows)
+            .chain(macs)
     }
 }
 

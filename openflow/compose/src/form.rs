@@ -9,12 +9,14 @@
 //!                                                           eth_dst=N      ──► eth_dst=N
 //! ```
 use std::collections::BTreeMap;
-use tandem_ofoffload::{Beyond, PortMask, Rewrite};
+use tandem_ofoffload::{Beyond, PortMask, Rewrite, Vlan};
 use tandem_ofpipeline::key::{NET, place};
 use tandem_ofpipeline::process::rank;
 use tandem_openflow::{Action, Field, Instructions, Oxm, oxm, port};
 
 const PRESENT: u128 = oxm::VID_PRESENT as u128;
+/// 802.1Q.
+pub(crate) const TPID: u16 = 0x8100;
 const GROUP: u8 = 53;
 const OUTPUT: u8 = 54;
 
@@ -92,6 +94,8 @@ pub(crate) struct Form {
     set: BTreeMap<u8, Action>,
     ports: PortMask,
     effect: Effect,
+    /// Ports that it is sent to in another form than these.
+    second: Option<(PortMask, Effect)>,
     sent: bool,
     controller: bool,
     /// Is it perhaps not as long as it came in?
@@ -114,6 +118,7 @@ impl Default for Form {
             set: BTreeMap::new(),
             ports: PortMask::default(),
             effect: Effect::default(),
+            second: None,
             sent: false,
             controller: false,
             resized: false,
@@ -321,12 +326,20 @@ impl Form {
             return;
         }
         let effect = self.effect_now();
-        if self.ports.meets(mask) || self.sent && self.effect != effect {
+        let second = self.second.map(|(ports, _)| ports).unwrap_or_default();
+        let third = self.sent
+            && self.effect != effect
+            && self.second.is_some_and(|(_, known)| known != effect);
+        if self.ports.meets(mask) || second.meets(mask) || third {
             self.cpu = Some(Some(Beyond::Copies));
             return;
         }
         if let Some(beyond) = self.beyond {
             self.cpu = Some(Some(beyond));
+            return;
+        }
+        if self.sent && self.effect != effect {
+            self.second.get_or_insert((second, effect)).0.join(mask);
             return;
         }
         self.ports.join(mask);
@@ -377,6 +390,12 @@ impl Form {
 
     /// The end of the way: the action set is carried out (§5.10). A set that sends nowhere does nothing.
     pub fn end(mut self, came: &[Oxm], ports: &Ports) -> Answer {
+        self.carry_out(came, ports);
+        self.miss()
+    }
+
+    /// The action set.
+    pub fn carry_out(&mut self, came: &[Oxm], ports: &Ports) {
         let set = std::mem::take(&mut self.set);
         if set.keys().any(|at| *at >= GROUP) {
             let group = set.contains_key(&GROUP);
@@ -386,7 +405,40 @@ impl Form {
                 }
             }
         }
-        self.miss()
+    }
+
+    /// Where it was sent, in which forms; `None`: not by a chip.
+    pub fn sends(&self) -> Option<Vec<(PortMask, Effect)>> {
+        if self.cpu.is_some() || self.controller {
+            return None;
+        }
+        let first = self.sent.then_some((self.ports, self.effect));
+        Some(first.into_iter().chain(self.second).collect())
+    }
+
+    /// The VLAN of its only tag, 802.1Q, that has nothing of its own: of a packet that came in with that tag, or without one
+    /// and got one.
+    pub fn vlan(&self, came: Vlan) -> Option<u16> {
+        let vid = match (self.outer, came) {
+            (Outer::Own, Vlan::Tag(v)) => v,
+            (
+                Outer::Pushed {
+                    tpid: TPID,
+                    vid: Some(v),
+                    pcp: None | Some(0),
+                },
+                Vlan::Untagged,
+            ) => v,
+            _ => return None,
+        };
+        let plain = self.own == Rewrite::default() && self.beyond.is_none();
+        Some(vid).filter(|v| plain && (1..=4094).contains(v))
+    }
+
+    /// [`Form::looks`] of a packet in a VLAN, whichever tag it came with.
+    pub fn looks_within(&self) -> Looks {
+        let (_, _, metadata, known) = self.looks();
+        (Outer::Own, Rewrite::default(), metadata, known)
     }
 
     /// A table without a flow for it: it is dropped there, but for what was sent on the way (§5.4).
@@ -395,6 +447,7 @@ impl Form {
             return Answer::Cpu(beyond);
         }
         match (self.controller, self.sent) {
+            _ if self.second.is_some() => Answer::Cpu(Some(Beyond::Copies)),
             (true, true) => Answer::Cpu(Some(Beyond::Copies)),
             (true, false) => Answer::Cpu(None),
             (false, true) if self.ports != PortMask::default() => Answer::Out {

@@ -21,6 +21,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod form;
+mod members;
 mod rules;
 mod source;
 mod tree;
@@ -76,6 +77,8 @@ pub struct Limits {
     pub retries: u32,
     /// May a table of sources be one question to the chip? Not where its MAC table is not looked up by VLAN.
     pub sources: bool,
+    /// May a port's frames without a tag be in a VLAN's domain, and leave it with or without its tag?
+    pub members: bool,
 }
 
 impl Default for Limits {
@@ -85,6 +88,7 @@ impl Default for Limits {
             all: 65_536,
             retries: 1,
             sources: true,
+            members: false,
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct Rule {
     pub only: Option<Only>,
     /// Of a source that no table of sources has.
     pub unknown: bool,
+    /// Where some ports' frames are in VLANs whatever tag they have: the VLAN of all of its packets, 0 for none. Of a
+    /// [checked](Rule::checked) rule it is what its match does not say.
+    pub domain: Option<u16>,
     /// The flows that it is made of.
     pub flows: Vec<FlowId>,
     /// Those of them that count other bytes than came in.
@@ -50,9 +53,9 @@ impl Rule {
         }
     }
 
-    fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool) {
+    fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool, Option<u16>) {
         let here = (self.place.clone(), self.fields.clone());
-        (here.0, here.1, self.only, self.unknown)
+        (here.0, here.1, self.only, self.unknown, self.domain)
     }
 }
 
@@ -176,6 +179,7 @@ impl Rules {
                     place: rule.place,
                     only: rule.only,
                     unknown: rule.unknown,
+                    domain: rule.domain,
                 },
             });
         }
@@ -216,6 +220,7 @@ impl Compose {
             checked: x.form.checked,
             only: None,
             unknown: false,
+            domain: None,
             flows,
             resized: self.resized(n),
             ends: self.ends(x),
@@ -238,7 +243,7 @@ impl Compose {
     pub(crate) fn flush(&mut self) -> Vec<Change> {
         self.regroup();
         let asks = self.asks_sources();
-        let all = std::mem::replace(&mut self.rules.asked, asks) != asks;
+        let all = std::mem::replace(&mut self.rules.asked, asks) != asks || self.take_reclassed();
         let ids: BTreeSet<RuleId> = match all {
             true => self.rules.live.keys().copied().collect(),
             false => {
@@ -253,10 +258,13 @@ impl Compose {
                 continue;
             };
             let (owner, only, unknown) = (*owner, self.only(rule), self.unknown(rule));
-            if !rule.checked && (rule.only, rule.unknown) != (only, unknown) {
+            let domain = self.domain(&rule.fields);
+            let is = (rule.only, rule.unknown, rule.domain);
+            if !rule.checked && is != (only, unknown, domain) {
                 let rule = Rule {
                     only,
                     unknown,
+                    domain,
                     ..rule.clone()
                 };
                 self.rules.put(owner, Some(rule));

@@ -15,9 +15,10 @@
 //! ports agree that have sources in its VLAN. And an entry says both, where its station is and where frames to it go:
 //! one that sends a station's frames to where no flow has it as a source does not answer.
 use crate::form::{Answer, Effect, Looks, Seen, both, of};
+use crate::members::Classes;
 use crate::rules::Owner;
 use crate::tree::NodeId;
-use crate::{Compose, FlowId, Rule};
+use crate::{Compose, FlowId, Rule, form};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
@@ -52,10 +53,15 @@ pub struct Source {
     pub port: u32,
 }
 
+/// Where packets go, in which forms.
+pub(crate) type Sends = Vec<(PortMask, Effect)>;
+
 #[derive(Clone, Debug)]
 struct Member {
     port: Option<u32>,
+    vlan: Option<Vlan>,
     answer: Answer,
+    sends: Option<Sends>,
     idle: bool,
     counted: bool,
 }
@@ -65,7 +71,19 @@ struct Member {
 struct Group {
     place: Vec<Step>,
     fields: Vec<Oxm>,
+    /// The VLAN that all of it is in, whatever tag.
+    domain: Option<u16>,
     members: BTreeMap<NodeId, Member>,
+}
+
+impl Group {
+    fn entry(&self) -> Option<(Vlan, u64)> {
+        let Some(v) = self.domain else {
+            return entry(&self.fields);
+        };
+        let address = exact(&self.fields, Field::EthDst)? as u64;
+        (self.fields.len() == 1).then_some((Vlan::Tag(v), address))
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -80,7 +98,7 @@ pub(crate) struct Sources {
     /// Ports of a VLAN whose sources the chip may know.
     known: BTreeMap<Vlan, BTreeSet<u32>>,
     groups: HashMap<u32, Group>,
-    ids: HashMap<(Vec<Step>, Vec<Oxm>), u32>,
+    ids: HashMap<(Vec<Step>, Vec<Oxm>, Option<u16>), u32>,
     member_of: HashMap<NodeId, u32>,
     by_vlan: BTreeMap<Vlan, BTreeSet<u32>>,
     by_mac: HashMap<(Vlan, u64), BTreeSet<u32>>,
@@ -89,6 +107,10 @@ pub(crate) struct Sources {
     stale: BTreeSet<Vlan>,
     /// Other beginnings: nothing is known.
     anew: bool,
+    /// Which VLANs ports' frames are in.
+    pub classes: Classes,
+    /// They are others than before.
+    pub reclassed: bool,
     /// Flows whose stations became sources.
     asked: BTreeSet<FlowId>,
 }
@@ -99,13 +121,13 @@ impl Sources {
     }
 }
 
-fn exact(fields: &[Oxm], f: Field) -> Option<u128> {
+pub(crate) fn exact(fields: &[Oxm], f: Field) -> Option<u128> {
     of(fields, f)
         .filter(|o| o.mask == f.all_ones())
         .map(|o| o.value)
 }
 
-fn vlan(fields: &[Oxm]) -> Option<Vlan> {
+pub(crate) fn vlan(fields: &[Oxm]) -> Option<Vlan> {
     let v = exact(fields, Field::VlanVid)?;
     match v & u128::from(oxm::VID_PRESENT) {
         0 => (v == 0).then_some(Vlan::Untagged),
@@ -207,7 +229,13 @@ impl Compose {
     /// Stations that a frame may come from to be answered in the MAC table.
     pub fn sources(&self) -> BTreeSet<Source> {
         let all = self.sources.count.keys().copied();
-        all.filter(|s| self.is_source(*s)).collect()
+        let there = |s: &Source| {
+            self.is_source(Source {
+                vlan: self.sources.classes.vlan(s.port, s.vlan),
+                ..*s
+            })
+        };
+        all.filter(there).collect()
     }
 
     /// Does the chip, which counts nothing there, ask for the source of a flow?
@@ -376,8 +404,9 @@ impl Compose {
             ] {
                 *c = if to { *c + 1 } else { c.saturating_sub(1) };
             }
+            let within = s.classes.vlan(one.port, one.vlan);
             if ports.get(&one.port).is_some_and(|c| *c <= 1) {
-                s.stale.insert(one.vlan);
+                s.stale.insert(within);
             }
             ports.retain(|_, c| *c > 0);
             if s.count.get(&one) == Some(&0) {
@@ -395,14 +424,18 @@ impl Compose {
             if *there == 0 {
                 s.addresses.remove(&one.address);
             }
-            let of = s.by_mac.get(&(one.vlan, one.address));
+            let of = s.by_mac.get(&(within, one.address));
             s.dirty.extend(of.into_iter().flatten());
         }
     }
 
-    /// Does every flow that such a frame meets let it pass?
+    /// Does every flow that such a frame meets let it pass? The VLAN is that of the domain.
     fn is_source(&self, s: Source) -> bool {
         let known = self.sources.known.get(&s.vlan);
+        let Some(came) = self.sources.classes.came(s.port, s.vlan) else {
+            return false;
+        };
+        let s = Source { vlan: came, ..s };
         if !self.sources.count.contains_key(&s) || !known.is_some_and(|k| k.contains(&s.port)) {
             return false;
         }
@@ -433,21 +466,29 @@ impl Compose {
     /// entry is one for all. The sources of the others are the CPU's.
     fn ports_known(&self, v: Vlan) -> BTreeSet<u32> {
         let mut classes: BTreeMap<(Vec<Step>, Looks), BTreeSet<u32>> = BTreeMap::new();
-        for p in self
-            .sources
-            .ports
-            .get(&v)
+        let s = &self.sources;
+        let within = s.classes.has(v);
+        let ports = |came: Vlan| s.ports.get(&came).into_iter().flat_map(|p| p.keys());
+        let both = [v, Vlan::Untagged]
             .into_iter()
-            .flat_map(|p| p.keys())
-        {
-            let mut frame = tag(v);
+            .take(1 + usize::from(within));
+        let all = both.flat_map(|came| ports(came).map(move |p| (came, p)));
+        for (came, p) in all.filter(|(came, p)| s.classes.came(**p, v) == Some(*came)) {
+            let mut frame = tag(came);
             frame.push(Oxm::exact(Field::InPort, u128::from(*p)));
             let met = |n: &&NodeId| {
                 let x = self.node(**n);
-                x.is_some_and(|x| both(&x.fields, &frame).is_some())
+                x.is_some_and(|x| form::both(&x.fields, &frame).is_some())
             };
             let nodes = self.sources.of.keys().filter(met);
-            let looks = |n| self.node(n).map(|x| (self.place(n), x.form.looks()));
+            let looks = |n| {
+                let x = self.node(n)?;
+                let looks = match within {
+                    true => x.form.looks_within(),
+                    false => x.form.looks(),
+                };
+                Some((self.place(n), looks))
+            };
             let mut places: BTreeSet<_> = nodes.filter_map(|n| looks(*n)).collect();
             if places.len() == 1
                 && let Some(one) = places.pop_first()
@@ -461,28 +502,37 @@ impl Compose {
 
     pub(crate) fn join(&mut self, n: NodeId, rule: Rule) {
         let port = of(&rule.fields, Field::InPort).map(|o| o.value as u32);
-        let mut fields = rule.fields;
-        fields.retain(|o| o.field != Field::InPort);
-        let key = (rule.place, fields);
+        let came = vlan(&rule.fields);
+        let sends = self.node(n).and_then(|x| self.sends(x));
         let s = &mut self.sources;
+        let domain = port.zip(came).and_then(|(p, v)| s.classes.of(p, v));
+        let mut fields = rule.fields;
+        fields.retain(|o| match o.field {
+            Field::InPort => false,
+            Field::VlanVid => domain.is_none(),
+            _ => true,
+        });
+        let key = (rule.place, fields, domain);
         let g = *s.ids.entry(key.clone()).or_insert_with(|| {
             s.next += 1;
-            let of = entry(&key.1);
-            if let Some((v, a)) = of {
-                s.by_vlan.entry(v).or_default().insert(s.next);
-                put(&mut s.by_mac, (v, a), s.next, true);
-            }
             let group = Group {
                 place: key.0,
                 fields: key.1,
+                domain: key.2,
                 members: BTreeMap::new(),
             };
+            if let Some((v, a)) = group.entry() {
+                s.by_vlan.entry(v).or_default().insert(s.next);
+                put(&mut s.by_mac, (v, a), s.next, true);
+            }
             s.groups.insert(s.next, group);
             s.next
         });
         let member = Member {
             port,
+            vlan: came,
             answer: rule.answer,
+            sends,
             idle: rule.idle,
             counted: rule.counted,
         };
@@ -512,7 +562,11 @@ impl Compose {
         let known = |v: &Vlan| self.sources.known.get(v).cloned().unwrap_or_default();
         let first = g.members.values().next()?;
         let can = || -> Option<Answer> {
-            let (v, address) = entry(&g.fields)?;
+            let (v, address) = g.entry()?;
+            if g.domain.is_none() && self.sources.classes.has(v) {
+                // Frames of no member
+                return None;
+            }
             let ports = known(&v);
             let heard = |m: &&Member| m.port.is_none_or(|p| ports.contains(&p));
             let those: Vec<&Member> = g.members.values().filter(heard).collect();
@@ -528,12 +582,13 @@ impl Compose {
             // Out of the same ports, but for the one that it came in by
             let mut to = PortMask::default();
             for m in &those {
-                to.join(unchanged(m.answer)?);
+                to.join(self.passes(g.domain, m)?);
             }
             let same = |m: &&Member| {
                 let own = m.port.and_then(|p| self.ports.get(&p).copied());
                 let own = own.unwrap_or_default();
-                unchanged(m.answer).is_some_and(|o| without(o, own) == without(to, own))
+                let out = self.passes(g.domain, m);
+                out.is_some_and(|o| without(o, own) == without(to, own))
             };
             let at = |port: u32| Source {
                 vlan: v,
@@ -565,13 +620,40 @@ impl Compose {
             idle: g.members.values().any(|m| m.idle),
             counted: g.members.values().any(|m| m.counted),
             checked: true,
-            only: Some(Only::Mac),
+            // Of a domain there is one entry for each address
+            only: Some(match g.entry() {
+                Some((v, _)) if g.domain.is_none() && self.sources.classes.has(v) => Only::Acl,
+                _ => Only::Mac,
+            }),
             unknown: false,
+            domain: g.domain,
             flows,
             // Entries count nothing
             resized: Vec::new(),
             ends: None,
         })
+    }
+
+    /// Ports that an entry sends a member's packets to as they leave the domain; none for a drop.
+    fn passes(&self, domain: Option<u16>, m: &Member) -> Option<PortMask> {
+        match domain {
+            None => unchanged(m.answer),
+            Some(v) => self.leaves(v, m.vlan?, m.sends.as_ref()?),
+        }
+    }
+
+    /// All that were told of are told anew, as their groups are others.
+    pub(crate) fn rejoin(&mut self) {
+        let nodes: Vec<NodeId> = self.sources.member_of.keys().copied().collect();
+        for n in nodes {
+            self.part(n);
+            self.emit(n);
+        }
+    }
+
+    /// Beginnings whose table is one question.
+    pub(crate) fn sourced_nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.sources.of.keys().copied()
     }
 
     /// Addresses that became sources, or are none any more, since it was asked.
@@ -596,14 +678,17 @@ impl Compose {
         }
         let to_one = matches!(rule.answer, Answer::Out { ports, .. } if ports.count() == 1);
         let station = entry(&rule.fields).is_some_and(|(_, a)| !is_group(a));
-        (to_one && station).then_some(Only::Acl)
+        let within = vlan(&rule.fields).is_some_and(|v| self.sources.classes.has(v));
+        (to_one && station || within).then_some(Only::Acl)
     }
 
     /// Groups that are other than they were told.
     pub(crate) fn regroup(&mut self) {
         if std::mem::take(&mut self.sources.anew) {
+            self.reclass();
             let s = &mut self.sources;
             s.stale.extend(s.ports.keys().chain(s.known.keys()));
+            s.stale.extend(s.classes.vlans());
             s.dirty.extend(s.groups.keys());
         }
         for v in std::mem::take(&mut self.sources.stale) {
@@ -623,13 +708,13 @@ impl Compose {
                 && let Some(gone) = self.sources.groups.remove(&g)
             {
                 let s = &mut self.sources;
-                if let Some((v, a)) = entry(&gone.fields) {
+                if let Some((v, a)) = gone.entry() {
                     if let Some(l) = s.by_vlan.get_mut(&v) {
                         l.remove(&g);
                     }
                     put(&mut s.by_mac, (v, a), g, false);
                 }
-                s.ids.remove(&(gone.place, gone.fields));
+                s.ids.remove(&(gone.place, gone.fields, gone.domain));
             }
             self.rules.put(Owner::Group(g), rule);
         }

@@ -9,12 +9,12 @@
 //! ```
 //!
 //! Behind a child that has all of its node's packets there is none: nothing gets there.
-use crate::form::{Answer, Form, Seen, both};
+use crate::form::{Answer, Effect, Form, Seen, both};
 use crate::source::Sourced;
 use crate::{Compose, Flow, FlowId, Known, step_of};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use tandem_ofoffload::{Beyond, Step};
+use tandem_ofoffload::{Beyond, PortMask, Step};
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::Oxm;
 
@@ -137,6 +137,15 @@ impl Compose {
             By::Nothing => node.form.clone().miss(),
             _ => node.form.clone().end(&node.fields, &self.ports),
         }
+    }
+
+    /// Where a leaf's packets are sent, in which forms; `None`: not by a chip.
+    pub(crate) fn sends(&self, node: &Node) -> Option<Vec<(PortMask, Effect)>> {
+        let mut form = node.form.clone();
+        if node.by != By::Nothing {
+            form.carry_out(&node.fields, &self.ports);
+        }
+        form.sends().filter(|_| !node.cut)
     }
 
     /// A flow behind a node; `None`: no packet gets there.

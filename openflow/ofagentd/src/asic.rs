@@ -62,6 +62,8 @@ pub struct FrontPort {
 #[derive(Default)]
 pub struct Panel {
     profile: String,
+    /// Can flow ports be members of domains?
+    members: bool,
     /// By the N of `swpN`.
     ports: BTreeMap<u16, (u8, FrontPort)>,
 }
@@ -86,6 +88,7 @@ impl Panel {
         });
         Panel {
             profile: platform.chip.clone(),
+            members: false,
             ports: list.collect(),
         }
     }
@@ -137,7 +140,10 @@ impl Panel {
             version: of.newest(),
             ports: own,
             local: of.local.is_some(),
-            chains: common.chains,
+            chains: Limits {
+                members: self.members,
+                ..common.chains
+            },
             slice,
         })?;
         Ok((chip, front))
@@ -167,7 +173,8 @@ impl Asic {
         for w in &platform.warnings {
             tracing::warn!("{w}");
         }
-        let panel = Panel::of(platform);
+        let mut panel = Panel::of(platform);
+        panel.members = sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0;
         Ok(Asic {
             socket,
             name,

@@ -72,10 +72,23 @@ pub struct Chain {
     pub only: Option<Only>,
     /// No frame of it has a source that the MAC table has at its port: a flow of [`Only::Mac`] does not answer them.
     pub unknown: bool,
+    /// The domain of the MAC table that all of its frames are looked up in, where that does not follow from their tag; 0:
+    /// none of these. A flow of [`Only::Mac`] asks for it.
+    pub domain: Option<u16>,
 }
 
 /// Beside what a packet has: its source is in the MAC table, at its port.
 const KNOWN: u64 = 1 << 63;
+
+/// And the domain that it is looked up in: where in the key, which has nothing there.
+const DOMAIN: (usize, u32) = (13, 48);
+
+/// A match of those in a domain.
+fn within(value: &mut Key, mask: &mut Key, domain: u16) {
+    let (word, shift) = DOMAIN;
+    value.0[word] |= u64::from(domain) << shift;
+    mask.0[word] |= u64::from(u16::MAX) << shift;
+}
 
 /// One of several changes that are one decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -478,7 +491,7 @@ impl Offload {
             .filter(|o| o.mask != 0)
             .copied()
             .collect();
-        let (value, mut mask) = Key::of_match(&fields);
+        let (mut value, mut mask) = Key::of_match(&fields);
         let place = match chain.place.split_first() {
             Some((first, then)) => self.order.enter(*first, then, id),
             None => self.order.enter(Step::new(flow.priority, &mask), &[], id),
@@ -488,14 +501,26 @@ impl Offload {
             mask.0[THERE] |= KNOWN;
         }
         self.clock += 1;
-        let all = expand::expand(&self.chip.acl, &fields);
+        let mut all = expand::expand(&self.chip.acl, &fields);
+        let entry = chain.only == Some(Only::Mac);
+        if let Some(domain) = chain.domain {
+            within(&mut value, &mut mask, domain);
+            let has = |r: &Row, f: Field| r.fields.iter().any(|o| o.field == f);
+            for r in &mut all {
+                // No row asks for a domain; some ask for what has one
+                r.exact &= !entry;
+                if has(r, Field::InPort) && has(r, Field::VlanVid) {
+                    within(&mut r.value, &mut r.mask, domain);
+                }
+            }
+        }
         // Collected in place they would keep the room of what they were
         let mut rows = Vec::with_capacity(all.len());
         rows.extend(all.into_iter().map(|r| self.shared(r)));
         let entry = Entry {
             act: flow.wanted.act(),
             only: chain.only,
-            mac: self.mac_key(&fields),
+            mac: self.mac_key(&fields, chain.domain.filter(|_| entry)),
             standing: Standing {
                 rows: vec![None; rows.len()],
                 ..Standing::default()
@@ -628,10 +653,10 @@ impl Offload {
         (0u8..).zip(&e.standing.rows).filter_map(of).collect()
     }
 
-    fn mac_key(&self, fields: &[Oxm]) -> Option<MacKey> {
+    fn mac_key(&self, fields: &[Oxm], domain: Option<u16>) -> Option<MacKey> {
         let table = self.chip.mac?;
         let mut key = None;
-        let mut vlan = Vlan::Any;
+        let mut vlan = domain.map_or(Vlan::Any, Vlan::Tag);
         for o in fields {
             match o.field {
                 Field::EthDst if o.mask == Field::EthDst.all_ones() => key = Some(o.value as u64),

@@ -634,3 +634,64 @@ fn traces() {
     assert!(all(1, &talk()).contains("FDB hit: forward, port set 7"));
     assert!(all(1, &plain(mac(9), mac(1))).contains("FDB miss"));
 }
+
+/// Ports 1 and 2 belong to VLAN 10 without a tag, 3 and 4 with one.
+fn members() -> State {
+    let mut s = flows(5, 0);
+    for port in 1..=4 {
+        let flags = match port {
+            1 | 2 => raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
+            _ => 0,
+        };
+        s.set_member(port, 10, MemberConfig { fid: 10, flags })
+            .unwrap();
+    }
+    s
+}
+
+#[test]
+fn what_members_send_and_get() {
+    let mut s = members();
+    for (port, n) in [(1, 1), (2, 2), (3, 3), (5, 5)] {
+        station(&mut s, 10, mac(n), port);
+    }
+    station(&mut s, UNTAGGED, mac(1), 4);
+    let bare = |to| plain(mac(to), mac(9));
+    let of = |to, tci| tagged(bare(to), VLAN, tci);
+    // Without a tag, out without one, and with one
+    assert_eq!(run_out(&mut s, 2, &bare(1)), (1, bare(1)));
+    assert_eq!(run_out(&mut s, 1, &bare(3)), (3, of(3, 10)));
+    // With its tag and priority, out without it, and with it
+    assert_eq!(run_out(&mut s, 3, &of(1, 10)), (1, bare(1)));
+    assert_eq!(run_out(&mut s, 4, &of(3, 0xa00a)), (3, of(3, 0xa00a)));
+    // Not in the form that the member has, nor by a port that is none
+    assert_eq!(run(&mut s, 1, &of(2, 10)), Cpu(MISS));
+    assert_eq!(run(&mut s, 5, &of(2, 10)), Cpu(MISS));
+    assert_eq!(
+        run(&mut s, 3, &of(5, 10)),
+        Drop(DropReason::NotEgressMember)
+    );
+    // Untagged frames of a port that is a member with the tag alone are those of all ports
+    assert_eq!(run_out(&mut s, 3, &bare(1)), (4, bare(1)));
+    assert_eq!(run_out(&mut s, 5, &bare(1)), (4, bare(1)));
+    // Rules send as before
+    list(&mut s);
+    put(&mut s, to_ports(&[3]));
+    assert_eq!(run_out(&mut s, 1, &bare(1)), (3, bare(1)));
+}
+
+#[test]
+fn what_is_sent_to_members_leaves_in_two_forms() {
+    let mut s = members();
+    to_set(&mut s, 10, [0xff; 6], 1, &[1, 2, 3, 4, 5]);
+    let bare = plain([0xff; 6], mac(9));
+    let with = tagged(bare.clone(), VLAN, 10);
+    let out = |s: &mut State, port, frame: &[u8]| {
+        let (out, _) = run_with(s, port, frame, Offload::NONE, 0);
+        let all = out.tx.into_iter().map(|(port, bytes, _)| (port, bytes));
+        all.collect::<Vec<_>>()
+    };
+    let (a, b) = (|p| (p, bare.clone()), |p| (p, with.clone()));
+    assert_eq!(out(&mut s, 1, &bare), [b(3), b(4), a(2)]);
+    assert_eq!(out(&mut s, 4, &with), [b(3), a(1), a(2)]);
+}

@@ -20,6 +20,8 @@ pub enum Style {
     Any,
     /// Mostly those of a switch that learns.
     Learning,
+    /// The same with ports whose frames without a tag are in a VLAN.
+    Access,
 }
 
 fn mac(n: usize) -> u128 {
@@ -247,6 +249,65 @@ pub fn learned() -> impl Strategy<Value = Vec<FlowMod>> {
     })
 }
 
+/// A port's place in a VLAN: of two ports without its tag.
+fn role(p: u32, v: u128) -> bool {
+    (p - FIRST, v) != (2, 1) && p - FIRST != 3
+}
+
+fn enters(p: u32, v: u128, bare: bool) -> FlowMod {
+    let set = Action::SetField {
+        field: Field::VlanVid,
+        value: PRESENT | v,
+    };
+    let i = Instructions {
+        apply: bare.then(|| vec![Action::PushVlan(0x8100), set]),
+        ..goto(1)
+    };
+    of(0, 2, vec![in_port(p), vid(if bare { 0 } else { v })], i)
+}
+
+fn leaves(m: usize, v: u128, ports: &[(u32, bool)]) -> FlowMod {
+    let mut list: Vec<Action> = Vec::new();
+    for bare in [false, true] {
+        let those: Vec<u32> = ports.iter().filter(|p| p.1 == bare).map(|p| p.0).collect();
+        if bare && !those.is_empty() {
+            list.push(Action::PopVlan);
+        }
+        list.extend(those.into_iter().map(out));
+    }
+    let i = Instructions {
+        apply: Some(list),
+        ..Instructions::default()
+    };
+    of(2, 3, vec![Oxm::exact(Field::EthDst, mac(m)), vid(v)], i)
+}
+
+/// A station that was learned, with or without a tag.
+fn lives(m: usize, p: u32, v: u128, bare: bool) -> Vec<FlowMod> {
+    let src = Oxm::exact(Field::EthSrc, mac(m));
+    vec![
+        enters(p, v, bare),
+        of(1, 2, vec![in_port(p), src, vid(v)], goto(2)),
+        of(1, 1, vec![], asks()),
+        leaves(m, v, &[(p, bare)]),
+    ]
+}
+
+fn flooded(v: u128) -> FlowMod {
+    let ports: Vec<(u32, bool)> = (FIRST..FIRST + 4).map(|p| (p, role(p, v))).collect();
+    leaves(2, v, &ports)
+}
+
+/// Any that is learned; mostly where it should be.
+pub fn access() -> impl Strategy<Value = Vec<FlowMod>> {
+    let odd = proptest::bool::weighted(0.1);
+    (0..2usize, FIRST..FIRST + 4, 1..3u128, odd, idle()).prop_map(|(m, p, v, odd, idle)| {
+        let mut all = lives(m, p, v, role(p, v) != odd);
+        all[3].idle_timeout = idle;
+        all
+    })
+}
+
 /// What a history begins with, so that packets get far: a way through all tables, or stations.
 pub fn base(style: Style) -> impl Strategy<Value = Vec<FlowMod>> {
     let on = (FIRST..FIRST + 4).prop_map(|p| {
@@ -269,6 +330,15 @@ pub fn base(style: Style) -> impl Strategy<Value = Vec<FlowMod>> {
     ];
     match style {
         Style::Learning => stations.boxed(),
+        Style::Access => {
+            let all = [
+                lives(0, FIRST, 1, true),
+                lives(1, FIRST + 3, 1, false),
+                vec![enters(FIRST + 1, 1, true), enters(FIRST + 2, 1, false)],
+                vec![flooded(1)],
+            ];
+            prop_oneof![3 => Just(all.concat()), 1 => access()].boxed()
+        }
         _ => prop_oneof![3 => on, 1 => Just(vec![])].boxed(),
     }
 }
@@ -303,7 +373,17 @@ pub fn flow_mod(style: Style) -> impl Strategy<Value = FlowMod> {
     let more = proptest::bool::weighted(0.1).prop_map(u16::from);
     let member = (port(), 0..3u128, more)
         .prop_map(|(p, v, more)| of(0, 2 + more, vec![in_port(p), vid(v)], goto(1)));
+    let odd = || proptest::bool::weighted(0.1);
+    let enter =
+        (FIRST..FIRST + 4, 1..3u128, odd()).prop_map(|(p, v, odd)| enters(p, v, role(p, v) != odd));
+    let leave = (0..2usize, FIRST..FIRST + 4, 1..3u128, odd())
+        .prop_map(|(m, p, v, odd)| leaves(m, v, &[(p, role(p, v) != odd)]));
+    let flood = (1..3u128).prop_map(flooded);
     let flow = match style {
+        Style::Access => {
+            prop_oneof![1 => any, 1 => plain(), 8 => source, 2 => ask, 20 => enter, 20 => leave, 4 => flood]
+                .boxed()
+        }
         Style::Learning => {
             prop_oneof![1 => any, 1 => plain(), 20 => source, 4 => ask, 20 => station, 20 => member]
                 .boxed()

@@ -65,6 +65,11 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
             1 => pipelines::learned().prop_map(Op::Learn),
         ]
         .boxed(),
+        Style::Access => prop_oneof![
+            4 => pipelines::flow_mod(style).prop_map(Op::Flow),
+            1 => pipelines::access().prop_map(Op::Learn),
+        ]
+        .boxed(),
     };
     prop_oneof![
         24 => flow,
@@ -179,7 +184,16 @@ const FEW: Limits = Limits {
     all: 10,
     retries: 1,
     sources: true,
+    members: true,
 };
+
+/// Untagged frames may be in VLANs' domains.
+fn members() -> Limits {
+    Limits {
+        members: true,
+        ..Limits::default()
+    }
+}
 
 fn history(style: Style) -> impl Strategy<Value = Vec<Op>> {
     let ops = proptest::collection::vec(op(Version::V13, style), 1..60);
@@ -191,18 +205,18 @@ fn history(style: Style) -> impl Strategy<Value = Vec<Op>> {
 fn chips_answer_for_several_tables() {
     let mut runner = TestRunner::deterministic();
     let mut seen = Seen::default();
-    for n in 0..120 {
-        let style = [Style::Any, Style::Learning][n % 2];
+    for n in 0..180 {
+        let style = [Style::Any, Style::Learning, Style::Access][n % 3];
         let ops = history(style).new_tree(&mut runner).unwrap().current();
-        let (profile, lookup) = SEVERAL[n / 2 % SEVERAL.len()];
-        let mut w = World::new(profile, lookup, Version::V13);
+        let (profile, lookup) = SEVERAL[n / 3 % SEVERAL.len()];
+        let mut w = World::within(profile, lookup, Version::V13, members());
         play(&mut w, ops, pipelines::frames());
         seen.add(&w.seen);
     }
     println!("{seen:?}");
     assert!(seen.sent > 4000 && seen.dropped > 5000, "{seen:?}");
     assert!(seen.asked > 200 && seen.chained > 4000, "{seen:?}");
-    assert!(seen.ended > 20, "{seen:?}");
+    assert!(seen.ended > 20 && seen.forms > 80, "{seen:?}");
 }
 
 proptest! {
@@ -210,11 +224,11 @@ proptest! {
     #[test]
     fn one_switch_of_several_tables(
         chip in 0..SEVERAL.len(),
-        ops in prop_oneof![Just(Style::Any), Just(Style::Learning)].prop_flat_map(|style| {
+        ops in prop_oneof![Just(Style::Any), Just(Style::Learning), Just(Style::Access)].prop_flat_map(|style| {
             history(style)
         }),
         more in proptest::collection::vec(frame(), 8),
-        room in prop_oneof![3 => Just(Limits::default()), 1 => Just(FEW)],
+        room in prop_oneof![1 => Just(Limits::default()), 4 => Just(members()), 1 => Just(FEW)],
     ) {
         let (profile, lookup) = SEVERAL[chip];
         let mut w = World::within(profile, lookup, Version::V13, room);

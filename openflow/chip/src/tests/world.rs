@@ -12,7 +12,7 @@
 use super::device::{Fate, Inner, Passed, Shared};
 use super::universe::FIRST;
 use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally, parts};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
 use tandem_ofpipeline::flows::blank;
@@ -87,6 +87,8 @@ pub struct Seen {
     pub asked: u64,
     /// Sent while there were flows of several tables.
     pub chained: u64,
+    /// Sent with another tag than it came with, or in two forms.
+    pub forms: u64,
     /// Flows that were idle.
     pub ended: u64,
 }
@@ -103,6 +105,7 @@ impl Seen {
         self.asked += other.asked;
         self.chained += other.chained;
         self.ended += other.ended;
+        self.forms += other.forms;
     }
 }
 
@@ -154,6 +157,8 @@ pub struct World {
     /// A cold attach: the ports are not the switch's again yet.
     unseen: bool,
     leaving: Vec<Leaving>,
+    /// Flows of which it was not known at each moment whether they were used.
+    unsure: BTreeSet<u32>,
     pub next: Fate,
     log: Vec<String>,
     pub seen: Seen,
@@ -222,6 +227,7 @@ impl World {
             now: 1_000_000_000,
             unseen: true,
             leaving: Vec::new(),
+            unsure: BTreeSet::new(),
             next: Fate::Done,
             log: Vec::new(),
             seen: Seen::default(),
@@ -269,6 +275,7 @@ impl World {
         self.chip.met(&met);
         for (n, used) in self.chip.take_ended() {
             self.soft.used(n, used);
+            self.unsure.insert(n);
         }
         for n in self.chip.take_asks() {
             self.soft.ask(n);
@@ -332,7 +339,7 @@ impl World {
             assert!(passed.out.is_empty(), "trapped and sent");
             return;
         }
-        self.saw(passed);
+        self.saw(passed, frame);
         let is = Answer {
             out: passed.out.clone(),
             elsewhere: 0,
@@ -355,13 +362,15 @@ impl World {
         );
     }
 
-    fn saw(&mut self, passed: &Passed) {
+    fn saw(&mut self, passed: &Passed, frame: &[u8]) {
         if passed.out.is_empty() {
             self.seen.dropped += 1;
             return;
         }
         self.seen.sent += 1;
         self.seen.asked += u64::from(self.chip.asks);
+        let other = passed.out.iter().any(|(_, f)| f.len() != frame.len());
+        self.seen.forms += u64::from(other);
         let all = self.whole.flows_of(TABLE_ALL).len();
         self.seen.chained += u64::from(all > self.whole.flows_of(0).len());
     }
@@ -683,7 +692,7 @@ impl World {
             let t = self.chip.troubles();
             let busy = self.chip.is_busy_with(n);
             let known = match (t.attaches, t.refused + t.unanswered) {
-                (1, 0) if packets.is_some() => s.last_ns == w.last_ns,
+                (1, 0) if !self.unsure.contains(&n) => s.last_ns == w.last_ns,
                 _ => s.last_ns >= w.last_ns,
             };
             assert!(

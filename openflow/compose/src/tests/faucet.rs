@@ -44,7 +44,11 @@ struct Net {
 impl Net {
     fn new(ports: u32) -> Net {
         let mut offload = Offload::new(tables::vsc9953(MacLookup::Vlan));
-        let world = World::of(Limits::default(), 255, ports);
+        let limits = Limits {
+            members: true,
+            ..Limits::default()
+        };
+        let world = World::of(limits, 255, ports);
         for (id, rule) in world.compose.rules() {
             offload.batch(vec![added(id, rule)]);
         }
@@ -160,6 +164,7 @@ fn added(id: crate::RuleId, r: &Rule) -> Change {
             place: r.place.clone(),
             only: r.only,
             unknown: r.unknown,
+            domain: r.domain,
         },
     }
 }
@@ -212,7 +217,7 @@ fn judged(text: &str, ports: u32, stations: &[u64], kinds: &[(&str, usize)]) -> 
     let want = kinds.iter().map(|(k, n)| ((*k).to_string(), *n)).collect();
     assert_eq!(is, want);
     let j = net.world.judge(&packets(ports, stations));
-    assert!(j.dropped > 1000 && j.sent > 30 && j.unknown > 1000, "{j:?}");
+    assert!(j.dropped > 1000 && j.sent > 30 && j.unknown > 800, "{j:?}");
     println!("{} writes, {} at most for one flow", net.writes, net.most);
     net
 }
@@ -238,17 +243,17 @@ fn trunks() {
     assert_eq!((u.acl_used, u.mac_used, u.sets_used), (176, 42, 1));
 }
 
-/// Two VLANs with access ports and one trunk, an ACL, a route: 336 rules. Frames without a tag are of one domain in
-/// the chip, of two in Faucet, so there are entries of the greater part of the ports alone; ARP to each of their stations
-/// is a chain of its own, has no row, and turns its entry.
+/// Two VLANs with access ports and one trunk, an ACL, a route: 336 rules. Stations of both VLANs are entries but for
+/// those of the port whose ACL stands elsewhere; ARP to each is a chain of its own, has no row, and turns entries.
 #[test]
 fn access_ports() {
     let stations: Vec<u64> = (1..8).map(|n| 0x0200_0000_0100 | n).collect();
     let kinds = [
-        ("checked cpu Copies: CPU", 5),
+        ("checked cpu Copies: CPU", 2),
         ("checked cpu Copies: hidden", 5),
-        ("checked cpu Source: CPU", 28),
+        ("checked cpu Source: CPU", 15),
         ("checked cpu Source: hidden", 6),
+        ("checked out Keep: MAC table", 2),
         ("checked out Keep: turned", 3),
         ("controller: CPU", 70),
         ("controller: hidden", 34),
@@ -258,19 +263,22 @@ fn access_ports() {
         ("cpu Rewrite: CPU", 42),
         ("cpu Rewrite: hidden", 6),
         ("drop: ACL", 8),
-        ("drop: ACL, traps", 21),
-        ("drop: CPU", 31),
+        ("drop: ACL, traps", 23),
+        ("drop: CPU", 29),
         ("drop: CPU, a hole", 10),
         ("drop: hidden", 9),
-        ("out Keep: CPU", 4),
+        ("out Keep: ACL, traps", 2),
+        ("out Keep: CPU", 2),
         ("out Keep: CPU, a hole", 6),
         ("out Keep: hidden", 2),
-        ("out Pop: CPU", 16),
+        ("out Pop: ACL, traps", 4),
+        ("out Pop: CPU", 9),
+        ("out Pop: CPU, a hole", 3),
     ];
     let net = judged(ACCESS, 7, &stations, &kinds);
     assert_eq!(net.ids.len(), 87);
     let u = net.offload.usage();
-    assert_eq!((u.acl_used, u.mac_used, u.turned), (118, 3, 3));
+    assert_eq!((u.acl_used, u.mac_used, u.turned), (126, 5, 3));
 }
 
 /// `cargo test --release -p tandem-ofcompose -- --ignored --nocapture stations`

@@ -242,15 +242,28 @@ impl World {
     pub fn judge(&mut self, packets: &[Packet]) -> Judged {
         let rules = self.sorted();
         let sources = self.compose.sources();
+        let members = self.compose.members();
         let mut sum = Judged::default();
         for p in packets {
             let out = self.pipeline(p);
-            let met = |(v, m, _): &&(Key, Key, Rule)| p.key.and(m) == *v;
-            let (_, _, rule) = rules.iter().find(met).expect("no rule");
             let vlan = match p.key.get(Field::VlanVid) {
                 0 => Vlan::Untagged,
                 v => Vlan::Tag(v as u16 & 0xfff),
             };
+            let own = match vlan {
+                Vlan::Tag(v) => members.get(&(p.port, v)).filter(|bare| !**bare).map(|_| v),
+                _ => {
+                    let all = members.iter().filter(|(k, bare)| k.0 == p.port && **bare);
+                    all.map(|(k, _)| k.1).next()
+                }
+            };
+            // A checked rule of a domain does not say in its match which frames that has
+            let met = |(v, m, r): &&(Key, Key, Rule)| {
+                let there = r.domain.is_none_or(|d| d == own.unwrap_or(0));
+                assert!(there || r.checked || p.key.and(m) != *v, "{p:?} {r:?}");
+                p.key.and(m) == *v && there
+            };
+            let (_, _, rule) = rules.iter().find(met).expect("no rule");
             let from = crate::Source {
                 vlan,
                 address: p.key.get(Field::EthSrc) as u64,
@@ -266,7 +279,12 @@ impl World {
                 Answer::Cpu(Some(_)) => sum.beyond += 1,
                 answer => {
                     assert_eq!(out.told, 0, "{p:?} {rule:?}");
-                    let mut is = self.carried_out(p, answer);
+                    let mut is = match (rule.domain, answer) {
+                        (Some(v), Answer::Out { ports, .. }) if rule.checked => {
+                            self.in_forms(p, v, vlan, ports)
+                        }
+                        _ => self.carried_out(p, answer),
+                    };
                     is.sort();
                     assert_eq!(is, out.sent, "{p:?} {rule:?}");
                     sum.sent += usize::from(!out.sent.is_empty());
@@ -284,6 +302,31 @@ impl World {
         framed(&p.bytes, |f| self.switch.process(f, p.port, 0, &mut out));
         out.sent.sort();
         out
+    }
+
+    /// What leaves a domain, by each port in the form of its member.
+    fn in_forms(&mut self, p: &Packet, v: u16, came: Vlan, to: PortMask) -> Vec<(u32, Vec<u8>)> {
+        let members = self.compose.members();
+        let mut all = Vec::new();
+        for port in to.ports() {
+            let bare = members[&(u32::from(port), v)];
+            let tag = match (came, bare) {
+                (Vlan::Untagged, true) | (Vlan::Tag(_), false) => Tag::Keep,
+                (_, true) => Tag::Pop,
+                (_, false) => Tag::Push {
+                    tpid: 0x8100,
+                    vid: Some(v),
+                    pcp: None,
+                },
+            };
+            let effect = crate::Effect {
+                tag,
+                ..crate::Effect::default()
+            };
+            let ports = PortMask::one(port);
+            all.extend(self.carried_out(p, Answer::Out { ports, effect }));
+        }
+        all
     }
 
     pub fn carried_out(&mut self, p: &Packet, answer: Answer) -> Vec<(u32, Vec<u8>)> {

@@ -332,8 +332,8 @@ proptest! {
     #[test]
     fn within_limits(ops in ops(40), per_flow in 1..5u32, all in 0..8u32) {
         for (limits, same) in [
-            (Limits { per_flow, all: 1000, retries: 1, sources: true }, true),
-            (Limits { per_flow: per_flow * 2, all, retries: 1, sources: true }, false),
+            (Limits { per_flow, all: 1000, retries: 1, sources: true, members: false }, true),
+            (Limits { per_flow: per_flow * 2, all, retries: 1, sources: true, members: false }, false),
         ] {
             let mut w = World::new(limits);
             let packets = packets();

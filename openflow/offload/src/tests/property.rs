@@ -380,6 +380,7 @@ proptest! {
                     place: Vec::new(),
                     only,
                     unknown: !checked && from.is_some_and(|o| o.value != KNOWN),
+                    domain: None,
                 },
             });
             w.batch(changes);

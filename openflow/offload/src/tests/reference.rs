@@ -39,7 +39,7 @@ fn rank(f: &Flow) -> (u16, (u32, Key)) {
 
 fn vlan_key(w: &World, f: &Flow) -> Option<(u128, Vlan)> {
     let table = w.offload.chip().mac?;
-    let key = w.offload.mac_key(&f.fields)?;
+    let key = w.offload.mac_key(&f.fields, None)?;
     let can = match key.vlan {
         Vlan::Any => table.any_vlan,
         _ => table.vlan,
