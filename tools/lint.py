@@ -185,7 +185,7 @@ CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/
           "asicd": "asic/asicd", "abi": "abi/rust", "carrier": "abi/carrier", "linux": "linux", "fuzz": "fuzz",
           "CLI": "tools/tandem", "twin": "tests/twin", "cli": "tools/tandem", "protocol": "openflow/protocol",
           "ofpipeline": "openflow/pipeline", "offload": "openflow/offload", "compose": "openflow/compose",
-          "ofchip": "openflow/chip", "agent": "openflow/agent"}
+          "ofchip": "openflow/chip", "ofkeep": "openflow/keep", "agent": "openflow/agent"}
 
 
 def sources(place):

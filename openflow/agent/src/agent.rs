@@ -236,8 +236,8 @@ impl Agent {
     }
 
     /// A chip below the tables. Its ports have to be added as any others are.
-    pub fn set_chip(&mut self, chip: Chip) {
-        self.dp.set_chip(chip);
+    pub fn set_chip(&mut self, chip: Chip, now_ns: u64) {
+        self.dp.set_chip(chip, now_ns);
         self.dp.stand_alone(self.alone);
     }
 
@@ -362,6 +362,10 @@ impl Agent {
             return false;
         }
         let mut entry = PortEntry::new(number, name, hw_addr, now_ns);
+        let past = self.dp.past_ports.remove(&number);
+        if let Some(past) = past.filter(|p| p.name == name) {
+            entry.restore(past, self.dp.version());
+        }
         entry.set_link(link.0, link.1);
         let port = entry.port.clone();
         self.dp.ports.insert(number, entry);
@@ -402,7 +406,7 @@ impl Agent {
     /// What its cable lost since the start.
     pub fn set_lost(&mut self, number: u32, lost: Lost) {
         if let Some(e) = self.dp.ports.get_mut(&number) {
-            e.lost = lost;
+            e.lost = lost.and(e.past_lost);
         }
     }
 

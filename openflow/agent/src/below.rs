@@ -14,7 +14,7 @@
 use tandem_ofchip::{Chip, May, PortOf, Tally};
 use tandem_ofpipeline::stats::{FlowStats, TableStats};
 use tandem_ofpipeline::{Change, ChangeKind, Fragments};
-use tandem_openflow::model::{FlowRemoved, port_config};
+use tandem_openflow::model::{FlowMod, FlowRemoved, port_config};
 use tandem_openflow::{Header, Version};
 
 use crate::datapath::Datapath;
@@ -70,12 +70,20 @@ fn asks(version: Version, message: &[u8]) -> (bool, bool) {
 
 impl Datapath {
     /// A chip below the tables, which is told of all that is there. It is the tables' from here on.
-    pub(crate) fn set_chip(&mut self, chip: Chip) {
+    pub(crate) fn set_chip(&mut self, chip: Chip, now_ns: u64) {
         self.switch.watch();
+        let mut chip = chip;
+        if chip.version() != self.version() {
+            chip.begin(self.version());
+        }
         self.below = Some(Below::new(chip));
         self.ports_changed();
         if let Some(below) = &mut self.below {
             below.chip.follow_all(&self.switch);
+            if self.restored {
+                // What it had counted since it was last asked is lost, and who used what
+                below.chip.lose_counts(&self.switch, now_ns);
+            }
         }
     }
 
@@ -113,13 +121,16 @@ impl Datapath {
         }
     }
 
-    /// The chip is told of the flows that changed. Of those that went and are to be told of, which are the last of
-    /// `removed`, those stay there whose counts are known.
-    pub(crate) fn changed(&mut self, removed: &mut Vec<FlowRemoved>) {
+    /// The journal is told of the flows that changed, by a message or by themselves, and the chip. Of those that went and
+    /// are to be told of, which are the last of `removed`, those stay there whose counts are known.
+    pub(crate) fn changed(&mut self, by: Option<&FlowMod>, removed: &mut Vec<FlowRemoved>) {
+        let changes = self.switch.take_changes();
+        if let Some(journal) = &mut self.journal {
+            journal.changes(&self.switch, &changes, by);
+        }
         let Some(below) = &mut self.below else {
             return;
         };
-        let changes = self.switch.take_changes();
         let went = |c: &Change| match c.kind {
             ChangeKind::Gone { told } => Some(told),
             _ => None,
@@ -236,6 +247,9 @@ impl Datapath {
             below.fresh_ns = at;
             for (n, used) in below.chip.take_used() {
                 self.switch.used(n, used);
+                if let (Some(journal), Some(f)) = (&mut self.journal, self.switch.flow_count(n)) {
+                    journal.flow_met(&f);
+                }
             }
         }
         let Some(below) = &mut self.below else {

@@ -14,6 +14,7 @@ use tandem_openflow::model::Fragments as Wanted;
 use tandem_openflow::{Error, Version};
 
 use tandem_ofchip::Chip;
+use tandem_ofkeep::{Journal, PortPast};
 use tandem_openflow::model::{FlowMod, FlowRemoved, GroupMod, MeterMod};
 
 use crate::Settings;
@@ -34,6 +35,12 @@ pub struct Datapath {
     pub(crate) below: Option<Below>,
     /// Without a controller, an ordinary switch: the tables are not asked.
     pub(crate) alone: bool,
+    /// Writes down what is to outlive the process.
+    pub(crate) journal: Option<Journal>,
+    /// Ports that an earlier process had, until they come.
+    pub(crate) past_ports: BTreeMap<u32, PortPast>,
+    /// The tables are an earlier process's.
+    pub(crate) restored: bool,
 }
 
 fn config(settings: &Settings, version: Version) -> Config {
@@ -61,6 +68,9 @@ impl Datapath {
             queues: settings.queues,
             below: None,
             alone: false,
+            journal: None,
+            past_ports: BTreeMap::new(),
+            restored: false,
         }
     }
 
@@ -80,7 +90,7 @@ impl Datapath {
         removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
         let done = self.switch.flow_mod(m, now_ns, removed);
-        self.changed(removed);
+        self.changed(Some(m), removed);
         done
     }
 
@@ -95,7 +105,10 @@ impl Datapath {
         removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
         let done = self.switch.group_mod(m, now_ns, removed);
-        self.changed(removed);
+        self.changed(None, removed);
+        if let (Ok(()), Some(journal)) = (done, &mut self.journal) {
+            journal.group(&self.switch, m.group);
+        }
         done
     }
 
@@ -110,7 +123,10 @@ impl Datapath {
         removed: &mut Vec<FlowRemoved>,
     ) -> Result<(), Error> {
         let done = self.switch.meter_mod(m, now_ns, removed);
-        self.changed(removed);
+        self.changed(None, removed);
+        if let (Ok(()), Some(journal)) = (done, &mut self.journal) {
+            journal.meter(&self.switch, m.meter);
+        }
         done
     }
 
@@ -126,7 +142,7 @@ impl Datapath {
         let chip = self.below.as_ref().map(|b| &b.chip);
         let busy = |n: u32| chip.is_some_and(|c| c.is_busy_with(n));
         let next = self.switch.expire(known, budget, busy, removed);
-        self.changed(removed);
+        self.changed(None, removed);
         self.late(removed);
         if next.is_some_and(|at| at <= now_ns) && known < now_ns {
             self.known_ns(now_ns, true);
@@ -185,6 +201,10 @@ impl Datapath {
             e.begin(self.switch.port(*number), version);
         }
         self.switch = Switch::new(config(settings, version));
+        if let Some(journal) = &mut self.journal {
+            journal.begin(version);
+            self.switch.watch();
+        }
         if let Some(below) = self.below.take() {
             let mut chip = below.chip;
             chip.begin(version);
@@ -214,6 +234,9 @@ impl Datapath {
         if let Some(below) = &mut self.below {
             below.chip.remove_port(number, &self.switch);
         }
+        if let Some(journal) = &mut self.journal {
+            journal.port_gone(number);
+        }
         self.ports.remove(&number)
     }
 
@@ -233,6 +256,9 @@ impl Datapath {
         };
         let ttl = self.switch.config().invalid_ttl;
         self.switch.set_config(fragments, miss_send_len, ttl);
+        if let Some(journal) = &mut self.journal {
+            journal.config(&self.switch);
+        }
         self.ports_changed();
         Ok(())
     }

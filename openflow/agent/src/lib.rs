@@ -22,6 +22,7 @@ mod below;
 mod buffers;
 mod conn;
 pub mod datapath;
+mod kept;
 mod learning;
 mod leaves;
 mod multipart;

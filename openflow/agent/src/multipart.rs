@@ -61,6 +61,19 @@ impl Agent {
             });
             return Ok(());
         }
+        // A number that was told is not a smaller one in the next process
+        let counters = matches!(
+            asks,
+            Asks::Aggregate(_)
+                | Asks::Table
+                | Asks::Port { .. }
+                | Asks::Queue { .. }
+                | Asks::Group { .. }
+                | Asks::Meter { .. }
+        );
+        if counters {
+            self.dp.keep_counts(now_ns);
+        }
         let (version, dp, desc) = (conn.spoken(), &self.dp, &self.settings.desc);
         conn.append(|out| {
             let mut parts = Multiparts::new(version, xid, asks, out);
@@ -229,6 +242,7 @@ impl Agent {
         let Some(mut listing) = conn.listing.take() else {
             return false;
         };
+        let mut journal = self.dp.journal.take();
         let (version, dp, switch) = (conn.spoken(), &self.dp, &self.dp.switch);
         let asks = Asks::Flow(listing.filter.clone());
         let mut more = None;
@@ -237,6 +251,9 @@ impl Agent {
             let next = switch.flow_page(&listing.filter, listing.from, LOOKS, |f| {
                 let flow = f.flow;
                 let (packets, bytes) = dp.counted(&f);
+                if let Some(journal) = &mut journal {
+                    journal.flow_told(&f);
+                }
                 let part = FlowStats {
                     table: flow.table,
                     lifetime: lifetime(flow.since_ns, now_ns),
@@ -266,6 +283,7 @@ impl Agent {
         });
         conn.listing = more;
         conn.counts.sent += u64::from(conn.listing.is_none());
+        self.dp.journal = journal;
         true
     }
 

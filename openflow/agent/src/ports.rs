@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports as controllers see them (§7.2.1), and `OFPT_PORT_MOD` (§7.3.4.3).
 
+use tandem_ofkeep::PortPast;
 use tandem_ofpipeline as pipeline;
 use tandem_ofpipeline::ports::{Count, Entry, PortCount};
 use tandem_openflow::model::{Port, PortMod, port_config, port_features, port_state};
@@ -15,6 +16,16 @@ pub struct Lost {
     pub tx_dropped: u64,
 }
 
+impl Lost {
+    pub(crate) fn and(self, more: Lost) -> Lost {
+        Lost {
+            rx_dropped: self.rx_dropped + more.rx_dropped,
+            rx_errors: self.rx_errors + more.rx_errors,
+            tx_dropped: self.tx_dropped + more.tx_dropped,
+        }
+    }
+}
+
 /// A port.
 #[derive(Clone, Debug)]
 pub struct PortEntry {
@@ -22,6 +33,8 @@ pub struct PortEntry {
     pub port: Port,
     /// What its cable lost.
     pub lost: Lost,
+    /// Of that, what it lost of an earlier process.
+    pub(crate) past_lost: Lost,
     /// What the tables that are there do not count: frames of a switch without a controller, and what earlier tables
     /// counted. Since when the port is there.
     pub(crate) past: PortCount,
@@ -68,12 +81,27 @@ impl PortEntry {
                 ..Port::default()
             },
             lost: Lost::default(),
+            past_lost: Lost::default(),
             past: PortCount {
                 since_ns: now_ns,
                 ..PortCount::default()
             },
             past_queues: Vec::new(),
         }
+    }
+
+    /// It is the port that an earlier process had.
+    pub(crate) fn restore(&mut self, past: PortPast, version: Version) {
+        let [rx_dropped, rx_errors, tx_dropped] = past.lost;
+        self.past_lost = Lost {
+            rx_dropped,
+            rx_errors,
+            tx_dropped,
+        };
+        self.lost = self.past_lost;
+        self.past = past.count;
+        self.past_queues = past.queues;
+        self.port.config = past.config & known(version);
     }
 
     /// Link and speed; whether anything is new.

@@ -223,6 +223,7 @@ impl Agent {
         if entry.modify(m, version)? {
             let port = entry.port.clone();
             self.dp.set_port(m.port, now_ns);
+            self.dp.keep_port(m.port);
             self.tell_port(PortReason::Modify, &port);
         }
         Ok(())

@@ -41,6 +41,9 @@ impl Agent {
             {
                 return Err(Error::ROLE_REQUEST_FAILED_STALE);
             }
+            if let Some(journal) = &mut self.dp.journal {
+                journal.generation(asked.generation);
+            }
             self.generation = Some(asked.generation);
         }
         if asked.role == Role::Master {

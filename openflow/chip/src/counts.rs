@@ -345,6 +345,12 @@ impl Counts {
         sum.counted.lost_bytes |= bytes;
     }
 
+    /// What the chip answered of a flow for an earlier process nobody knows: it may have been used just now.
+    pub fn lose_past(&mut self, flow: FlowId, now_ns: u64) {
+        let (tally, _) = self.sum(flow);
+        self.unknown(tally, now_ns);
+    }
+
     /// All flows are gone.
     pub fn clear(&mut self) {
         *self = Counts {

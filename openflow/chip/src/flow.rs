@@ -115,6 +115,15 @@ impl Chip {
         self.follow(switch, &all);
     }
 
+    /// What the chip answered of these flows for an earlier process is not known.
+    pub fn lose_counts(&mut self, switch: &Switch, now_ns: u64) {
+        for flow in switch.flows_of(tandem_openflow::model::TABLE_ALL) {
+            if self.compose.has(flow) {
+                self.counts.lose_past(flow, now_ns);
+            }
+        }
+    }
+
     /// Can frames of the chip meet it?
     fn meets(&self, flow: &flows::Flow) -> bool {
         let of = |o: &Oxm| {

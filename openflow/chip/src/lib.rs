@@ -317,6 +317,11 @@ impl Chip {
         }
     }
 
+    /// What the tables speak.
+    pub fn version(&self) -> Version {
+        self.setup.version
+    }
+
     /// The tables are those of another version, and empty.
     pub fn begin(&mut self, version: Version) {
         let guards = (0..self.guards().len() as u32).map(Target::Row);

@@ -19,6 +19,7 @@ use tandem_ofchip::{Chip, Limits, Lookup, Slice};
 use crate::args::{Args, Fail, MacLookup, PortArg};
 use crate::asic::{Asic, Common, FrontPort};
 use crate::keeper::{self, UPDATES};
+use crate::kept::{self, Kept, Past};
 use crate::links::Links;
 use crate::lsi;
 use crate::poller::Poller;
@@ -46,6 +47,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         true => connect(args, &instance, &asked)?,
         false => (None, Vec::new()),
     };
+    let boot = kept::boot()?;
     lock_in(args, &instance)?;
     let bell = Arc::new(EventFd::new()?);
     let now = clock::now_ns();
@@ -61,13 +63,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         let front = part.as_ref().and_then(|(_, ports)| ports.first());
         let mut first = front.map(|p| p.mac);
         for port in switch.cables(args) {
-            let (kept, mac, halves) = keeper::open(n, &port)?;
+            let (cable, mac, halves) = keeper::open(n, &port)?;
             first = first.or(Some(mac));
-            cables.push(kept);
+            cables.push(cable);
             count += usize::from(port.number != port::LOCAL);
             opened.push((n, port, mac, halves));
         }
-        let agent = Agent::new(settings(args, &instance, switch, first), now);
+        let mut agent = Agent::new(settings(args, &instance, switch, first), now);
+        let past = Past::read(instance.dir(), &switch.name, boot);
+        past.restore(&mut agent, now);
         let mut lsi = Lsi::new(switch.name.clone(), agent, links);
         if let Some((chip, ports)) = part {
             count += ports.len();
@@ -82,6 +86,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     plant.asic = asic;
     for (n, port, mac, halves) in opened {
         plant.add_port(n, port, mac, *halves, now);
+    }
+    for l in &mut plant.lsis {
+        l.kept = Some(Kept::begin(
+            instance.dir(),
+            &l.name,
+            boot,
+            &mut l.agent,
+            now,
+        ));
     }
     let (update_to, updates) = bounded(UPDATES);
     let (keeper, orders) = keeper::start(cables, update_to, Arc::clone(&bell))?;

@@ -371,6 +371,7 @@ impl Links {
         agent: &mut Agent,
         wires: &mut W,
         poller: &Poller,
+        settle: &mut dyn FnMut(&mut Agent),
         now_ns: u64,
     ) -> u64 {
         let mut ended: Vec<(u32, String)> = Vec::new();
@@ -397,6 +398,7 @@ impl Links {
                 link.more = agent.work(conn, MESSAGES, now_ns, wires);
             }
         }
+        settle(agent);
         self.wrote = false;
         // when all messages were looked at: what one controller does, others are told of
         for (id, link) in &mut self.links {
@@ -571,8 +573,13 @@ mod tests {
                 .ready(id, ready, &mut self.agent, &self.poller, now);
         }
         fn turn(&mut self, now: u64) -> u64 {
-            self.links
-                .turn(&mut self.agent, &mut Nowhere, &self.poller, now)
+            self.links.turn(
+                &mut self.agent,
+                &mut Nowhere,
+                &self.poller,
+                &mut |_| {},
+                now,
+            )
         }
     }
 
@@ -626,7 +633,8 @@ mod tests {
             chains: tandem_ofchip::Limits::default(),
             slice: tandem_ofchip::Slice::default(),
         };
-        s.agent.set_chip(tandem_ofchip::Chip::new(setup).unwrap());
+        s.agent
+            .set_chip(tandem_ofchip::Chip::new(setup).unwrap(), 0);
         let mut peer = s.peer();
         let barrier = [4, 20, 0, 8, 0, 0, 0, 2];
         peer.write_all(&[&HELLO[..], &barrier, &PORT_DOWN].concat())

@@ -8,6 +8,7 @@ mod args;
 mod asic;
 mod daemon;
 mod keeper;
+mod kept;
 mod links;
 mod lsi;
 mod poller;

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use tandem_ofchip::Chip;
 
+use crate::kept::Kept;
 use crate::switch::Lsi;
 use crate::text;
 
@@ -53,6 +54,8 @@ pub fn lsi_row(l: &Lsi) -> Value {
         "action_bytes": dp.switch().action_bytes(),
         "controllers": up.count(),
         "standalone": agent.stands_alone(),
+        "kept": l.kept.as_ref().is_some_and(Kept::keeps),
+        "kept_bytes": l.kept.as_ref().map_or(0, Kept::bytes),
         "chip": dp.chip().map(chip_row),
     })
 }

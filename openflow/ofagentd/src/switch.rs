@@ -16,6 +16,7 @@ use tandem_ofchip::{Chip, PortOf};
 use crate::args::PortArg;
 use crate::asic::{self, Asic, FrontPort};
 use crate::keeper::{Event, Update};
+use crate::kept::Kept;
 use crate::links::Links;
 use crate::lsi::At;
 use crate::poller::{Poller, Ready, Token};
@@ -61,6 +62,8 @@ pub struct Lsi {
     pub ports: BTreeMap<u32, Port>,
     /// Where frames leave.
     pub slots: Slots,
+    /// What outlives the process.
+    pub kept: Option<Kept>,
 }
 
 impl Lsi {
@@ -72,6 +75,7 @@ impl Lsi {
             links,
             ports: BTreeMap::new(),
             slots: Slots::default(),
+            kept: None,
         }
     }
 
@@ -99,7 +103,7 @@ impl Lsi {
             let down = (false, 0);
             self.agent.add_port(p.number, &p.name, p.mac, down, now_ns);
         }
-        self.agent.set_chip(chip);
+        self.agent.set_chip(chip, now_ns);
     }
 
     /// What a port's cable lost since the start.
@@ -432,7 +436,15 @@ impl Plant {
                 chip: &mut self.to_chip,
                 now_ns,
             };
-            next = next.min(l.links.turn(&mut l.agent, &mut out, &self.poller, now_ns));
+            let (kept, mut writes) = (&mut l.kept, false);
+            let mut settle = |agent: &mut Agent| {
+                writes = kept.as_mut().is_some_and(|k| k.settle(agent, now_ns));
+            };
+            let (links, agent) = (&mut l.links, &mut l.agent);
+            next = next.min(links.turn(agent, &mut out, &self.poller, &mut settle, now_ns));
+            if writes {
+                next = now_ns;
+            }
             // what this turn's messages changed
             if l.agent.chip_mut().is_some_and(|c| c.turn(now_ns)) {
                 // somebody may have waited for that answer

@@ -17,7 +17,7 @@ use tandem_openflow::{Action, Error, Instructions, Match, Version, port};
 
 /// 1.0's match without a wildcard is above every other (1.0, section 3.4), of the highest priority as well: it has more
 /// bits.
-fn priority_of(m: &FlowMod) -> u16 {
+pub(crate) fn priority_of(m: &FlowMod) -> u16 {
     if m.matching.exact {
         u16::MAX
     } else {
@@ -170,7 +170,7 @@ impl Flows {
         self.list.get(number as usize)?.as_deref()
     }
 
-    fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Flow> {
         self.list.get_mut(number as usize)?.as_deref_mut()
     }
 
@@ -207,7 +207,7 @@ impl Rules {
         })
     }
 
-    fn exactly(&self, table: u8, value: &Key, mask: &Key, priority: u16) -> Option<u32> {
+    pub(crate) fn exactly(&self, table: u8, value: &Key, mask: &Key, priority: u16) -> Option<u32> {
         let sub = self.tables.get(usize::from(table))?.subtable(mask)?;
         let (_, first) = sub.first(self.secret, value)?;
         self.chain(first)

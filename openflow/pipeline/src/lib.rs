@@ -32,6 +32,7 @@ pub mod groups;
 pub mod key;
 pub mod meters;
 pub mod parse;
+pub mod past;
 pub mod ports;
 pub mod process;
 mod rewrite;
@@ -43,4 +44,4 @@ mod switch;
 
 pub use ports::Port;
 pub use process::{PacketIn, Sink, Why};
-pub use switch::{Change, ChangeKind, Config, Fragments, Switch};
+pub use switch::{Change, ChangeKind, Config, Fragments, Switch, TableCount};

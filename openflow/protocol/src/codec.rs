@@ -2,7 +2,7 @@
 //! Messages to values and back, whichever version was agreed on.
 
 use crate::frame::{HEADER, Header, LONGEST, TooLong, Version, begin, finish};
-use crate::model::{Asks, Part, Reply, Request};
+use crate::model::{Asks, FlowMod, Part, Reply, Request};
 use crate::wire::{Malformed, Reader, Result};
 use crate::{Error, Hello, v10, v13};
 
@@ -85,6 +85,23 @@ pub fn encode_request(
     match version {
         Version::V10 => v10::encode(request, out),
         Version::V13 => v13::encode(request, out),
+    }
+    finish(start, out)
+}
+
+/// The same of a flow_mod that is somebody else's.
+///
+/// # Errors
+/// As [`encode_request`].
+pub fn encode_flow_mod(
+    version: Version,
+    m: &FlowMod,
+    out: &mut Vec<u8>,
+) -> std::result::Result<(), TooLong> {
+    let start = begin(version, v13::FLOW_MOD, 0, out);
+    match version {
+        Version::V10 => v10::encode_flow_mod(m, out),
+        Version::V13 => v13::encode_flow_mod(m, out),
     }
     finish(start, out)
 }

@@ -29,7 +29,7 @@ mod v13;
 mod wire;
 
 pub use action::{Action, Instructions};
-pub use codec::{ERROR_DATA, Multiparts, decode, encode, encode_request};
+pub use codec::{ERROR_DATA, Multiparts, decode, encode, encode_flow_mod, encode_request};
 pub use error::Error;
 pub use frame::{Framer, HEADER, Header, LONGEST, TooLong, Version};
 pub use hello::{Hello, negotiate};

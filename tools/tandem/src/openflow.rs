@@ -499,6 +499,18 @@ fn down(instance: &Instance, out: Out) -> Result<Answer> {
         Some(pid) => end_daemon(instance, Daemon::Ofagentd, pid)?,
         None => "ofagentd does not run".to_owned(),
     }];
+    // A switch that is taken down has no tables; one that merely ended has
+    for file in std::fs::read_dir(instance.dir())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let tables = [".tables", ".new"].iter().any(|end| name.ends_with(end));
+        if name.starts_with("ofagentd") && tables {
+            let _ = std::fs::remove_file(file.path());
+        }
+    }
     // its chip goes with it; another one's stays
     if let Some((pid, _)) = own_asicd(instance)? {
         said.push(end_asicd(instance, pid)?);

@@ -106,7 +106,7 @@ fn with_chip() -> Bench {
         chains: Limits::default(),
         slice: tandem_ofchip::Slice::default(),
     });
-    b.agent.set_chip(chip.unwrap());
+    b.agent.set_chip(chip.unwrap(), 0);
     b
 }
 

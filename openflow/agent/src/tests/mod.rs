@@ -4,6 +4,7 @@
 mod below;
 mod connections;
 mod errors;
+mod kept;
 mod packets;
 mod stats;
 

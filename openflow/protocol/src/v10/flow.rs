@@ -64,7 +64,7 @@ pub(super) fn decode(mut r: Reader<'_>) -> Result<FlowMod> {
     })
 }
 
-pub(super) fn encode(m: &FlowMod, out: &mut Vec<u8>) {
+pub(crate) fn encode(m: &FlowMod, out: &mut Vec<u8>) {
     matching::encode(&m.matching, out);
     out.put64(m.cookie);
     out.put16(m.command as u16);

@@ -8,6 +8,8 @@ mod matching;
 mod port;
 mod stats;
 
+pub(crate) use flow::encode as encode_flow_mod;
+
 use crate::frame::Header;
 use crate::model::{
     Experimenter, Features, NO_BUFFER, PacketIn, PacketOut, PacketReason, Part, Reply, Request,

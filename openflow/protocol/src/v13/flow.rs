@@ -57,7 +57,7 @@ pub(super) fn decode(mut r: Reader<'_>) -> Result<FlowMod> {
     })
 }
 
-pub(super) fn encode(m: &FlowMod, out: &mut Vec<u8>) {
+pub(crate) fn encode(m: &FlowMod, out: &mut Vec<u8>) {
     out.put64(m.cookie);
     out.put64(m.cookie_mask);
     out.put8(m.table);

@@ -13,6 +13,7 @@ mod packet;
 mod port;
 mod switch;
 
+pub(crate) use flow::encode as encode_flow_mod;
 pub(crate) use multipart::encode_desc;
 pub(crate) use packet::could_be_from;
 pub(crate) use port::{encode_counters, encode_rate};
@@ -34,7 +35,8 @@ const PACKET_IN: u8 = 10;
 const FLOW_REMOVED: u8 = 11;
 const PORT_STATUS: u8 = 12;
 const PACKET_OUT: u8 = 13;
-const FLOW_MOD: u8 = 14;
+/// Of 1.0 as well.
+pub(crate) const FLOW_MOD: u8 = 14;
 const GROUP_MOD: u8 = 15;
 const PORT_MOD: u8 = 16;
 const TABLE_MOD: u8 = 17;

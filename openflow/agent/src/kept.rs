@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What outlives the process: the tables of an earlier one come back, and what changes is written down for the next.
+
+use tandem_ofkeep::{Journal, Left, PortPast, State};
+
+use crate::agent::Agent;
+use crate::datapath::Datapath;
+
+impl Agent {
+    /// Takes over what an earlier process left: tables, of a version that is offered, the generation of masters, and
+    /// ports, when they come. Before there are ports, a chip and controllers.
+    pub fn restore(&mut self, state: &State<'_>, now_ns: u64) -> Left {
+        let offered = &self.settings.versions;
+        let Some(version) = state.version().filter(|v| offered.contains(v)) else {
+            return Left::default();
+        };
+        if version != self.dp.version() {
+            self.dp.begin(&self.settings, version, now_ns);
+        }
+        self.generation = state.generation();
+        self.dp.past_ports = state.ports().clone();
+        self.dp.restored = true;
+        state.restore(&mut self.dp.switch, now_ns)
+    }
+
+    /// From here on what changes is written down, for [`Agent::take_kept`].
+    pub fn keep(&mut self) {
+        self.dp.switch.watch();
+        self.dp.journal = Some(Journal::new(self.dp.version()));
+    }
+
+    /// What has changed since this was asked last. Before an answer leaves that says so it has to be where the process
+    /// can't take it along.
+    pub fn take_kept(&mut self) -> Vec<u8> {
+        self.dp
+            .journal
+            .as_mut()
+            .map(Journal::take)
+            .unwrap_or_default()
+    }
+
+    /// Counters that may be others than those that were written down.
+    pub fn keep_counts(&mut self, now_ns: u64) {
+        self.dp.keep_counts(now_ns);
+    }
+
+    /// All that there is is to be written, by [`Agent::kept_slice`].
+    pub fn keep_all(&mut self) {
+        let ports = self.dp.ports.keys();
+        let ports = ports.filter_map(|n| Some((*n, self.dp.port_past(*n)?)));
+        let ports = ports.collect();
+        if let Some(journal) = &mut self.dp.journal {
+            journal.begin_all(&self.dp.switch, ports, self.generation);
+        }
+    }
+
+    /// About so many things of it; `None`: that was all.
+    pub fn kept_slice(&mut self, budget: usize) -> Option<Vec<u8>> {
+        let journal = self.dp.journal.as_mut()?;
+        journal.slice(&self.dp.switch, budget)
+    }
+}
+
+impl Datapath {
+    /// What a port is beside its cable.
+    fn port_past(&self, number: u32) -> Option<PortPast> {
+        let (e, entry) = (self.ports.get(&number)?, self.switch.port(number)?);
+        Some(PortPast {
+            name: e.port.name.clone(),
+            config: e.port.config,
+            count: e.count(entry),
+            lost: [e.lost.rx_dropped, e.lost.rx_errors, e.lost.tx_dropped],
+            queues: e.queue_counts(entry).collect(),
+        })
+    }
+
+    /// A port's configuration or counters are written down, if they are new.
+    pub(crate) fn keep_port(&mut self, number: u32) {
+        if let Some(past) = self.port_past(number)
+            && let Some(journal) = &mut self.journal
+        {
+            journal.port(number, past);
+        }
+    }
+
+    /// All counters of tables and ports.
+    pub(crate) fn keep_counts(&mut self, now_ns: u64) {
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        journal.counts(&self.switch, now_ns);
+        let numbers: Vec<u32> = self.ports.keys().copied().collect();
+        for n in numbers {
+            self.keep_port(n);
+        }
+    }
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a turn has changed, as records; and all that there is, slice by slice.
+
+use std::collections::BTreeMap;
+
+use tandem_ofpipeline::flows::{Flow, blank};
+use tandem_ofpipeline::past::Past;
+use tandem_ofpipeline::ports::Count;
+use tandem_ofpipeline::stats::FlowStats;
+use tandem_ofpipeline::{Change, ChangeKind, Fragments, Switch, TableCount};
+use tandem_openflow::model::{
+    FlowCommand, FlowMod, GroupCommand, GroupMod, MeterCommand, MeterMod, Request,
+};
+use tandem_openflow::{Version, encode_flow_mod, encode_request};
+
+use crate::record::{PortPast, Record, begin_flow, end_flow};
+
+/// Where a writing of all goes on.
+#[derive(Clone, Copy, Debug, Default)]
+enum Next {
+    #[default]
+    Head,
+    Group(u32),
+    Meter(u32),
+    Flow(u32),
+    End,
+}
+
+/// Writes records.
+#[derive(Debug)]
+pub struct Journal {
+    version: Version,
+    out: Vec<u8>,
+    /// Counters of flows that were met before are written.
+    saved_ns: u64,
+    saved_tables: Vec<TableCount>,
+    saved_groups: BTreeMap<u32, Count>,
+    saved_meters: BTreeMap<u32, Count>,
+    saved_ports: BTreeMap<u32, PortPast>,
+    next: Next,
+    /// What such a writing begins with.
+    head: Vec<u8>,
+}
+
+/// Is a counter another than what is written of it? It is written now.
+fn is_new(saved: &mut BTreeMap<u32, Count>, number: u32, count: Count) -> bool {
+    let before = match count == Count::default() {
+        true => saved.remove(&number),
+        false => saved.insert(number, count),
+    };
+    before.unwrap_or_default() != count
+}
+
+/// What came in one message has room in one.
+fn message(version: Version, m: &Request<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    let _ = encode_request(version, 0, m, &mut out);
+    out
+}
+
+/// The longest flow, of two lists of 1,024 actions of 24 bytes, has room in a message.
+fn put_flow(version: Version, m: &FlowMod, out: &mut Vec<u8>) {
+    let _ = encode_flow_mod(version, m, out);
+}
+
+fn message_of(f: &Flow) -> FlowMod {
+    FlowMod {
+        cookie: f.cookie,
+        table: f.table,
+        idle_timeout: f.idle,
+        hard_timeout: f.hard,
+        priority: f.priority,
+        flags: f.flags,
+        matching: f.matching.clone(),
+        instructions: f.instructions.clone(),
+        ..blank()
+    }
+}
+
+fn past_of(f: &FlowStats<'_>) -> Past {
+    Past {
+        since_ns: f.flow.since_ns,
+        last_ns: f.last_ns,
+        packets: f.packets,
+        bytes: f.bytes,
+    }
+}
+
+impl Journal {
+    /// Of tables of this version; nothing is written.
+    pub fn new(version: Version) -> Journal {
+        Journal {
+            version,
+            out: Vec::new(),
+            saved_ns: 0,
+            saved_tables: Vec::new(),
+            saved_groups: BTreeMap::new(),
+            saved_meters: BTreeMap::new(),
+            saved_ports: BTreeMap::new(),
+            next: Next::End,
+            head: Vec::new(),
+        }
+    }
+
+    /// The records since this was asked last.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn put(&mut self, r: &Record<'_>) {
+        r.put(&mut self.out);
+    }
+
+    /// The tables began anew, empty.
+    pub fn begin(&mut self, version: Version) {
+        self.version = version;
+        self.saved_tables.clear();
+        self.saved_groups.clear();
+        self.saved_meters.clear();
+        self.put(&Record::Begin(version));
+    }
+
+    /// Flows that changed; by the message, if they are what it says.
+    pub fn changes(&mut self, switch: &Switch, changes: &[Change], by: Option<&FlowMod>) {
+        for c in changes {
+            match (c.kind, switch.flow_count(c.flow)) {
+                // What it had become is told by a later change
+                (ChangeKind::Gone { .. }, _) | (_, None) => self.put(&Record::FlowGone(c.flow)),
+                (_, Some(f)) => self.flow(&f, by),
+            }
+        }
+    }
+
+    fn flow(&mut self, f: &FlowStats<'_>, by: Option<&FlowMod>) {
+        let start = begin_flow(f.number, &past_of(f), &mut self.out);
+        match by.filter(|m| m.command == FlowCommand::Add) {
+            Some(m) => put_flow(self.version, m, &mut self.out),
+            None => put_flow(self.version, &message_of(f.flow), &mut self.out),
+        }
+        end_flow(start, &mut self.out);
+    }
+
+    /// What met a flow, which may have been before counters were written last.
+    pub fn flow_met(&mut self, f: &FlowStats<'_>) {
+        self.put(&Record::FlowCount(f.number, past_of(f)));
+    }
+
+    /// What is told of a flow, if it may be more than what is written.
+    pub fn flow_told(&mut self, f: &FlowStats<'_>) {
+        if f.last_ns >= self.saved_ns {
+            self.flow_met(f);
+        }
+    }
+
+    /// A group as it is, or that it is gone.
+    pub fn group(&mut self, switch: &Switch, number: u32) {
+        let Some((g, c)) = switch.group(number) else {
+            self.put(&Record::GroupGone(number));
+            return;
+        };
+        let m = Request::GroupMod(GroupMod {
+            command: GroupCommand::Add,
+            kind: g.kind,
+            group: number,
+            buckets: g.buckets.clone(),
+        });
+        let message = message(self.version, &m);
+        self.put(&Record::Group(number, c.since_ns, &message));
+        self.saved_groups.remove(&number);
+        self.group_count(switch, number);
+    }
+
+    fn group_count(&mut self, switch: &Switch, number: u32) {
+        if let Some((_, c)) = switch.group(number)
+            && is_new(&mut self.saved_groups, number, c.count)
+        {
+            let counts = [c.count].into_iter().chain(c.buckets.iter().copied());
+            self.put(&Record::GroupCount(number, counts.collect()));
+        }
+    }
+
+    /// A meter as it is, or that it is gone.
+    pub fn meter(&mut self, switch: &Switch, number: u32) {
+        let Some(m) = switch.meter(number) else {
+            self.put(&Record::MeterGone(number));
+            return;
+        };
+        let request = Request::MeterMod(MeterMod {
+            command: MeterCommand::Add,
+            flags: m.flags,
+            meter: number,
+            bands: m.bands.clone(),
+        });
+        let message = message(self.version, &request);
+        self.put(&Record::Meter(number, m.since_ns, &message));
+        self.saved_meters.remove(&number);
+        self.meter_count(switch, number);
+    }
+
+    fn meter_count(&mut self, switch: &Switch, number: u32) {
+        if let Some(m) = switch.meter(number)
+            && is_new(&mut self.saved_meters, number, m.count)
+        {
+            let counts = [m.count].into_iter().chain(m.band_counts.iter().copied());
+            self.put(&Record::MeterCount(number, counts.collect()));
+        }
+    }
+
+    /// A port.
+    pub fn port(&mut self, number: u32, port: PortPast) {
+        if self.saved_ports.get(&number) != Some(&port) {
+            self.saved_ports.insert(number, port.clone());
+            self.put(&Record::Port(number, port));
+        }
+    }
+
+    /// It is gone.
+    pub fn port_gone(&mut self, number: u32) {
+        self.saved_ports.remove(&number);
+        self.put(&Record::PortGone(number));
+    }
+
+    /// What a controller has set of the switch.
+    pub fn config(&mut self, switch: &Switch) {
+        let c = switch.config();
+        let drop = c.fragments == Fragments::Drop;
+        self.put(&Record::Config(drop, c.miss_send_len));
+    }
+
+    /// The newest generation of masters.
+    pub fn generation(&mut self, generation: u64) {
+        self.put(&Record::Generation(generation));
+    }
+
+    /// All counters of the tables that may be others than those that are written.
+    pub fn counts(&mut self, switch: &Switch, now_ns: u64) {
+        let since = self.saved_ns;
+        for f in switch.used_since(since) {
+            self.flow_met(&f);
+        }
+        for n in switch.groups() {
+            self.group_count(switch, n);
+        }
+        for n in switch.meters() {
+            self.meter_count(switch, n);
+        }
+        self.saved_tables.resize(256, TableCount::default());
+        for t in switch.table_stats() {
+            let saved = self.saved_tables.get_mut(usize::from(t.table));
+            if let Some(saved) = saved.filter(|s| **s != t.count) {
+                *saved = t.count;
+                Record::Table(t.table, t.count).put(&mut self.out);
+            }
+        }
+        self.saved_ns = now_ns;
+    }
+
+    /// All is to be written: ports and what the switch is, as they are now, then the tables, by [`Journal::slice`].
+    pub fn begin_all(&mut self, switch: &Switch, ports: Vec<(u32, PortPast)>, newest: Option<u64>) {
+        let changes = self.take();
+        self.put(&Record::Begin(self.version));
+        self.config(switch);
+        self.saved_ports.clear();
+        for (number, port) in ports {
+            self.port(number, port);
+        }
+        if let Some(generation) = newest {
+            self.generation(generation);
+        }
+        for t in switch
+            .table_stats()
+            .filter(|t| t.count != TableCount::default())
+        {
+            self.put(&Record::Table(t.table, t.count));
+        }
+        self.saved_groups.clear();
+        self.saved_meters.clear();
+        self.head = std::mem::replace(&mut self.out, changes);
+        self.next = Next::Head;
+    }
+
+    /// The next slice of all that there is, of about so many things; `None`: that was all.
+    pub fn slice(&mut self, switch: &Switch, budget: usize) -> Option<Vec<u8>> {
+        let changes = self.take();
+        let mut left = budget;
+        while left > 0 || self.out.is_empty() {
+            left = left.saturating_sub(1);
+            self.next = match self.next {
+                Next::Head => {
+                    self.out.append(&mut self.head);
+                    Next::Group(0)
+                }
+                Next::Group(from) => match switch.groups_from(from).next() {
+                    Some(n) => {
+                        self.group(switch, n);
+                        Next::Group(n + 1)
+                    }
+                    None => Next::Meter(0),
+                },
+                Next::Meter(from) => match switch.meters_from(from).next() {
+                    Some(n) => {
+                        self.meter(switch, n);
+                        n.checked_add(1).map_or(Next::Flow(0), Next::Meter)
+                    }
+                    None => Next::Flow(0),
+                },
+                Next::Flow(n) if n >= switch.flow_numbers() => Next::End,
+                Next::Flow(n) => {
+                    if let Some(f) = switch.flow_count(n) {
+                        self.flow(&f, None);
+                    }
+                    Next::Flow(n + 1)
+                }
+                Next::End => break,
+            };
+        }
+        let slice = std::mem::replace(&mut self.out, changes);
+        (!slice.is_empty()).then_some(slice)
+    }
+}
