@@ -320,9 +320,10 @@ impl Chip {
         self.totals.begin(u16::from(of.port));
         self.lookups.others();
         if self.writes_now() {
+            // The port opens behind it: without a list its frames would meet the MAC table, which may be another's
             self.queue.push_back(Step {
                 what: What::Write(Target::List),
-                scope: Scope::Nothing,
+                scope: Scope::All,
                 opens: false,
                 command: ports::bind(of.port, self.setup.slice.table()),
             });

@@ -333,6 +333,29 @@ fn a_port_goes_and_comes_back() {
     assert_eq!(t.map(|t| (t.attaches, t.refused)), [(1, 0); 2]);
 }
 
+/// A port that comes opens when the chip has its list, whatever becomes of that write: until then another one's station would
+/// answer.
+#[test]
+fn a_port_opens_behind_its_list() {
+    for fate in [Fate::Done, Fate::Refused, Fate::Ignored, Fate::Lost] {
+        let frames = [vec![plain(0)], vec![plain(0)]];
+        let mut p = Pair::new("nxp-t1040", Lookup::Address, [Version::V13; 2], frames);
+        p.red
+            .flow_mod(&to(&[(Field::EthDst, station(0))], FIRST + 1));
+        p.blue.toggle(4);
+        p.rest();
+        p.blue.toggle(4);
+        p.red.next = fate;
+        while p.step() {
+            p.look(4);
+        }
+        p.rest();
+        p.look(4);
+        assert_eq!(p.blue.seen.sent, 0, "{fate:?}");
+        assert_eq!(p.blue.chip.troubles().attaches, 1, "{fate:?}");
+    }
+}
+
 /// One has half of the rows, however many the other wants.
 #[test]
 fn nobody_takes_the_others_room() {
