@@ -102,6 +102,8 @@ pub(crate) struct Topo {
     pub shut: BTreeMap<u16, Option<u64>>,
     /// Sources that have told all, and of no link since.
     pub told: BTreeSet<u8>,
+    /// Ports in the order in which the kernel has changed them since ports were looked at.
+    pub changed: Vec<u16>,
     /// Bridges that went down or came up, since ports were looked at.
     pub turned: BTreeSet<u32>,
     /// Bridges that go down or come up.
@@ -172,9 +174,14 @@ impl Store {
             if r.link.admin_up != link.admin_up && matches!(link.kind, LinkKind::Bridge(_)) {
                 self.topo.turned.insert(ifindex);
             }
+            if let Some(port) = self.topo.port_of.get(&ifindex)
+                && !self.topo.changed.contains(port)
+            {
+                self.topo.changed.push(*port);
+            }
             let states = r.link.bridge_port.zip(link.bridge_port);
-            let turns = r.link.admin_up != link.admin_up
-                || states.is_some_and(|(was, now)| was.state != now.state);
+            let turns =
+                r.link.admin_up != link.admin_up || states.is_some_and(|(was, now)| was != now);
             if states.is_some()
                 && turns
                 && let Some(port) = self.topo.port_of.get(&ifindex)

@@ -314,10 +314,9 @@ fn in_state(n: u16, state: u8) -> Object {
     })
 }
 
-/// A port goes into service, or out, in its place between the stations: one that came before it is written before, one that came after
-/// it after.
+/// A port changes in its place between the stations: one that came before it is written before, one that came after it after.
 #[test]
-fn a_port_goes_into_service_and_out_between_the_stations() {
+fn a_port_changes_between_the_stations() {
     let mut r = bridged("spectrum-sn2700");
     let [early, late] = [1, 2].map(|n| fdb(n, 11, FdbKind::Static));
     r.up(in_state(2, 4));
@@ -353,6 +352,18 @@ fn a_port_goes_into_service_and_out_between_the_stations() {
     // nothing waits
     r.up(in_state(2, BR_STATE_FORWARDING));
     assert_eq!(written(&mut r), ["port"]);
+    // and what else a bridge's port is told
+    r.up(Object::Fdb(early));
+    r.up(Object::Link(Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort {
+            hairpin: true,
+            ..BridgePort::default()
+        }),
+        ..swp(2)
+    }));
+    r.up(Object::Fdb(late));
+    assert_eq!(written(&mut r), ["1 in", "port", "2 in"]);
 }
 
 /// The bridge comes up, and one of its ports was put into service by hand before: the others follow, and a write of theirs gets lost.
@@ -393,4 +404,32 @@ fn a_bridge_that_comes_up_floods_to_all_ports_or_none_though_one_was_open() {
     };
     r.play(0, fate, look);
     assert!(lost);
+}
+
+/// Two ports change: the one that the kernel changed first is written first, whatever its number.
+#[test]
+fn ports_are_written_in_the_kernels_order() {
+    let mut r = bridged("spectrum-sn2700");
+    let written = |r: &mut Rig| {
+        let mut all = Vec::new();
+        let fate = |p: &Planned| {
+            if p.cls == TND_CLS_PORT {
+                let (b, _) = read_object::<tnd_port>(p.body.bytes()).unwrap();
+                all.push(b.port);
+            }
+            Fate::Done
+        };
+        r.play(0, fate, |_| {});
+        all
+    };
+    for ports in [[2, 1], [1, 2]] {
+        for n in ports {
+            r.up(in_state(n, 4));
+        }
+        assert_eq!(written(&mut r), ports);
+        for n in ports {
+            r.up(in_state(n, 3));
+        }
+        assert_eq!(written(&mut r), ports);
+    }
 }

@@ -29,7 +29,7 @@ impl Hw {
         None
     }
 
-    /// A port goes into service, or out, behind the stations whose turn is to come: the kernel has changed those before. `stations`: so
+    /// A port is another one behind the stations whose turn is to come: the kernel has changed those before. `stations`: so
     /// many had their turn ever.
     pub fn goes_behind(&mut self, port: u32, stations: u64) {
         let waiting = self.queues.get(Cls::Fdb as usize).map_or(0, VecDeque::len);

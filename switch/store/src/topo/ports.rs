@@ -69,6 +69,14 @@ impl Store {
         }
     }
 
+    /// These ports in the order in which the kernel has changed them; first those that it has not.
+    fn as_changed(&self, ports: &BTreeSet<u16>) -> Vec<u16> {
+        let changed = &self.topo.changed;
+        let mut all: Vec<u16> = ports.iter().copied().collect();
+        all.sort_by_key(|port| changed.iter().position(|c| c == port));
+        all
+    }
+
     pub(super) fn link_of_port(&self, port: u16) -> Option<&Link> {
         let i = self.topo.if_of_port.get(&port)?;
         self.links.get(i).map(|r| &r.link)
@@ -78,6 +86,8 @@ impl Store {
     pub(super) fn refresh_ports(&mut self, now: u64) {
         let mut ports = std::mem::take(&mut self.topo.dirty.ports);
         self.guard_bridges(&mut ports);
+        let ports = self.as_changed(&ports);
+        self.topo.changed.clear();
         for port in ports {
             let group = self.lag_ports.contains(&port);
             if port == 0 || (port > self.config.ports && !group) {
