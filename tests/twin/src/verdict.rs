@@ -11,7 +11,7 @@
 //! | nothing at all: another next hop of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a next hop that lives | other next hop |
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
-//! | nothing | routed into a bridge that is down at the newest rest | lost |
+//! | nothing | routed into a bridge that is down at a later rest, or by a port of it that does not forward there | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its tables were emptied, and it is being programmed again | dark |
 //! | anything else | | wrong |
