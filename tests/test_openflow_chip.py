@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenFlow on a chip that was not made for it: what its tables can do it answers itself, the rest is the software's."""
 
+import json
 import os
 import struct
 import time
@@ -400,3 +401,80 @@ def test_flows_of_two_tables(sw):
     flow(peer, [], b"", command=3, table=1)
     peer.barrier()
     assert sw.pings(1, 2, 1) == 0
+
+
+def explained(sw, key):
+    return json.loads(sw.tandem("-j", "openflow", "explain", "flow", key))
+
+
+def test_one_flow_is_explained_whole(sw):
+    peer = sw.start("--versions", "1.3")
+    station = mac(sw.hosts[0])
+    flow(peer, [(ETH_DST, station, 6)], out(1), priority=5)
+    flow(peer, [(IN_PORT, 1, 4)], out(2), priority=6, idle=60)
+    goto(peer, [(IN_PORT, 2, 4)], 0, 1)
+    flow(peer, [(ETH_DST, 0xffffffffffff, 6)], out(1), table=1)
+    peer.barrier()
+    sw.pings(1, 2, 2)
+    # by its match, as it is shown
+    chain = explained(sw, "in_port=2")
+    assert chain["place"] == "partly" and chain["rules_in_all"] == 2, chain
+    rules = {r["does"]: r for r in chain["rules"]}
+    last = explained(sw, "table=1,eth_dst=ff:ff:ff:ff:ff:ff")["number"]
+    assert rules["output:1"]["flows"] == [chain["number"], last] and rules["output:1"]["lines"] == 1, chain
+    assert rules["output:1"]["needs"] is None and rules["drop"]["needs"], chain
+    assert explained(sw, "0")["object"].startswith("table 0, priority 5, eth_dst=")
+    idle = explained(sw, "in_port=1")
+    assert idle["in_hardware"] and idle["idle_timeout"] == 60, idle
+    assert [c["slots"] for c in idle["cost"]] == [1, 0], idle
+    assert all(c["free"] < c["size"] for c in idle["cost"]), idle
+    assert idle["packets"] == idle["hardware_packets"] + idle["software_packets"] >= 2, idle
+    # what would be needed
+    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x86dd, 2), (IPV6_FLABEL, 7, 4)], out(2), priority=9)
+    peer.barrier()
+    wide = explained(sw, "in_port=1,eth_type=0x86dd,ipv6_flabel=7")
+    assert wide["place"] == "software" and wide["rules"][0]["needs"] == "a match without ipv6_flabel", wide
+    text = sw.tandem("openflow", "explain", "flow", str(wide["number"]))
+    assert "in hardware   no" in text and "  needs       a match without ipv6_flabel" in text, text
+    for key, code, said in (("in_port=9", 1, "there is no flow in_port=9"), ("12345", 1, "there is no flow 12345"),
+                            (" ", 2, "explain flow of nothing")):
+        assert sw.call("explain", "flow", key)[0] == code and said in sw.call("explain", "flow", key)[2]
+    # how full it all is: of the chip's tables what they are, not what is promised for now
+    sizes = {s["what"]: s for s in json.loads(sw.tandem("-j", "openflow", "show", "tables"))["sizes"]}
+    lines, cost = sizes["IS2 lines"], explained(sw, "in_port=1")["cost"][0]
+    assert lines["size"] == cost["size"] == 2044 and lines["free"] == cost["free"] < 2044, sizes
+    assert (sizes["MAC table entries"]["used"], sizes["MAC table entries"]["size"]) == (1, 8192), sizes
+    assert sizes["flows of all tables"]["used"] == len(sw.show("flows")), sizes
+    # one match in two tables
+    flow(peer, [(IN_PORT, 2, 4)], out(1), table=1)
+    peer.barrier()
+    code, _, err = sw.call("explain", "flow", "in_port=2")
+    assert code == 1 and "2 flows have that match" in err, err
+    assert explained(sw, "table=1,in_port=2")["object"].startswith("table 1,")
+
+
+def test_a_frame_on_paper_through_both(sw):
+    peer = sw.start("--versions", "1.3")
+    station, other = (mac(h) for h in sw.hosts)
+    flow(peer, [(ETH_DST, station, 6)], out(1), priority=5)
+    goto(peer, [(ETH_DST, other, 6)], 0, 1)
+    flow(peer, [(IN_PORT, 1, 4)], out(2), table=1)
+    peer.barrier()
+
+    def traced(port, to, kind="0806"):
+        frame = f"{to:012x}020000000009{kind}" + "00" * 46
+        return json.loads(sw.tandem("-j", "openflow", "trace", port, frame))["chip"], frame
+
+    before = sw.to_cpu()
+    chip, frame = traced("swp2", station)
+    assert chip["same"] and chip["trace"]["egress"] == ["swp1"] and chip["trace"]["frames"] == [frame], chip
+    # two tables are one rule of the chip
+    chip, _ = traced("swp1", other)
+    assert chip["same"] and len(chip["rule"]["flows"]) == 2 and chip["trace"]["egress"] == ["swp2"], chip
+    # the software's
+    chip, _ = traced("swp2", 0x020000000077)
+    assert chip["same"] and chip["trace"]["cpu"] and "the CPU, and the software drops it" in chip["agreement"], chip
+    said = sw.tandem("openflow", "trace", "swp2", frame)
+    assert "chip verdict     forwarded to swp1" in said, said
+    assert "agreement        the chip forwards it to swp1: the same" in said, said
+    assert sw.to_cpu() == before, "nothing left"

@@ -541,4 +541,8 @@ pub struct TraceAnswer {
     pub verdict: String,
     /// Names of the ports it leaves by.
     pub egress: Vec<String>,
+    /// As what it leaves there, one for each, hexadecimal.
+    pub frames: Vec<String>,
+    /// Why the CPU gets it, or a copy; empty when it does not.
+    pub cpu: Vec<String>,
 }

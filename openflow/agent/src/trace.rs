@@ -11,8 +11,11 @@ use tandem_packet::Frame;
 pub enum Step {
     /// There is no controller: an ordinary switch sends it to a port, to all (`FLOOD`), nowhere.
     Alone { to: Option<u32> },
-    /// It meets a flow of a table, or none.
-    Met { table: u8, flow: Option<Box<Flow>> },
+    /// It meets a flow of a table, by its number, or none.
+    Met {
+        table: u8,
+        flow: Option<(u32, Box<Flow>)>,
+    },
     /// It leaves by a port.
     Output {
         port: u32,
@@ -38,8 +41,8 @@ pub(crate) struct Steps(pub(crate) Vec<Step>);
 impl Sink for Steps {
     const WATCHES: bool = true;
 
-    fn met(&mut self, table: u8, flow: Option<&Flow>) {
-        let flow = flow.map(|f| Box::new(f.clone()));
+    fn met(&mut self, table: u8, flow: Option<(u32, &Flow)>) {
+        let flow = flow.map(|(n, f)| (n, Box::new(f.clone())));
         self.0.push(Step::Met { table, flow });
     }
 

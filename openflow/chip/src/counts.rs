@@ -105,6 +105,11 @@ impl Counts {
         self.counters.len() >= self.size as usize
     }
 
+    /// Those that are in use, or to be read once more.
+    pub fn used(&self) -> u32 {
+        self.counters.len() as u32
+    }
+
     /// A counter for a row of a rule of these flows. `None`: there are no more; the packets of these flows are not known
     /// from here on.
     pub fn take(&mut self, flows: &[FlowId]) -> Option<u32> {

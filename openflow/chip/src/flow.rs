@@ -22,7 +22,7 @@ use crate::want::{Row, Scope, Target};
 use crate::{Chip, Setup, Step, Trust, What};
 
 /// The number of 1.0's answer to what no flow matches, said as a flow.
-const MISS: FlowId = FlowId::MAX - 1;
+pub(crate) const MISS: FlowId = FlowId::MAX - 1;
 
 /// Reasons that are told of a flow's rules.
 const REASONS: usize = 3;
@@ -417,12 +417,11 @@ impl Chip {
         if !self.compose.has(id) {
             return None;
         }
-        let last = |r: RuleId| self.flows_of.get(&r)?.last().copied();
-        let name = |r: RuleId| last(r).unwrap_or(r);
         let mut all: BTreeMap<String, u32> = BTreeMap::new();
         for r in self.compose.rules_of(id) {
             if let Some(why) = self.offload.why(r) {
-                *all.entry(why.named(name).to_string()).or_default() += 1;
+                *all.entry(why.named(|r| self.name(r)).to_string())
+                    .or_default() += 1;
             }
         }
         Some(reasons(all))

@@ -33,6 +33,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod counts;
+mod explain;
 mod flow;
 mod lookups;
 mod part;
@@ -48,11 +49,12 @@ mod uses;
 mod want;
 
 pub use counts::{Counted, Tally};
+pub use explain::{Explained, Others, Ruled};
 pub use part::{Part, Slice, parts};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
 pub use tandem_ofcompose::Limits;
-pub use tandem_ofoffload::Share;
+pub use tandem_ofoffload::{Act, Share, Usage, Wanted};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -60,7 +62,7 @@ use foldhash::HashMap;
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
 use tandem_ofcompose::{Compose, FlowId, RuleId};
-use tandem_ofoffload::{Act, MacKey, Offload, Usage, Write};
+use tandem_ofoffload::{MacKey, Offload, Write};
 use tandem_openflow::Version;
 use tandem_sal::{Device, Request, SalError};
 
@@ -404,6 +406,26 @@ impl Chip {
     /// How full it is.
     pub fn usage(&self) -> Usage {
         self.offload.usage()
+    }
+
+    /// Entries of its MAC table, whoever writes them. What fits is asked for ahead: [`Chip::usage`] has what is promised.
+    pub fn mac_size(&self) -> u32 {
+        self.known.chip.mac.map_or(0, |m| m.size)
+    }
+
+    /// What its list of rows is called.
+    pub fn list_name(&self) -> &'static str {
+        self.known.chip.acl.name
+    }
+
+    /// Counters of rows that are taken, and those that there are.
+    pub fn counters(&self) -> (u32, u32) {
+        (self.counts.used(), self.counts.size)
+    }
+
+    /// Do all frames go to the CPU, as the tables are not asked or fragments are dropped?
+    pub fn is_none(&self) -> bool {
+        self.ports.none
     }
 
     /// What has gone wrong.

@@ -15,34 +15,34 @@ use serde_json::{Value, json};
 use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult, ask};
 use tandem_mgmt::types::{Items, Page};
+use tandem_ofagent::CONNECTIONS;
 use tandem_ofchip::{Chip, Share};
-use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::all_flows;
 use tandem_ofpipeline::stats::FlowStats;
 use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
 use tandem_packet::ether;
 
 use crate::args::PortArg;
+use crate::explain;
 use crate::keeper::{Order, Orders};
 use crate::lsi::{front, number};
 use crate::rows::{lsi_row, together};
 use crate::switch::{Jobs, Lsi, Plant};
 use crate::text;
+use crate::trace;
 
 /// A port is opened within this time, or the request fails.
 const OPENED: std::time::Duration = std::time::Duration::from_secs(5);
 /// A read of the chip's counters is waited for so often, so long.
 const READS: u32 = 200;
 const READ: std::time::Duration = std::time::Duration::from_millis(5);
+/// Buckets of a group that are said in one line; `buckets` has all.
+const BUCKETS: usize = 4;
 /// Rows of one page.
 const ROWS: u32 = 10_000;
-/// A frame on paper needs a copy of the tables.
-const TRACED: usize = 100_000;
-/// Bytes of a frame on paper at most: each of its outputs is one row.
-const FRAME: usize = 16_384;
 
 #[derive(Clone)]
-struct Api {
+pub(crate) struct Api {
     jobs: Jobs,
     orders: Orders,
     instance: String,
@@ -51,7 +51,7 @@ struct Api {
 
 impl Api {
     /// Has `f` run by the switches' thread, on one of them.
-    async fn of<T: Send + 'static>(
+    pub(crate) async fn of<T: Send + 'static>(
         &self,
         lsi: Option<String>,
         f: impl FnOnce(&mut Lsi) -> T + Send + 'static,
@@ -61,7 +61,7 @@ impl Api {
     }
 
     /// Has `f` run by the switches' thread.
-    async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         f: impl FnOnce(&mut Plant) -> T + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -119,7 +119,9 @@ pub fn router(jobs: Jobs, orders: Orders, instance: String) -> Router {
         .route("/v1/tables", get(tables))
         .route("/v1/ports", get(ports).post(change_ports))
         .route("/v1/controllers", get(controllers))
-        .route("/v1/trace", post(trace))
+        .route("/v1/sizes", get(sizes))
+        .route("/v1/explain/flow", get(explain::flow))
+        .route("/v1/trace", post(trace::trace))
         .with_state(Api {
             jobs,
             orders,
@@ -128,7 +130,7 @@ pub fn router(jobs: Jobs, orders: Orders, instance: String) -> Router {
         })
 }
 
-fn seconds(since_ns: u64, now_ns: u64) -> f64 {
+pub(crate) fn seconds(since_ns: u64, now_ns: u64) -> f64 {
     (now_ns.saturating_sub(since_ns) / 1_000_000) as f64 / 1_000.0
 }
 
@@ -193,7 +195,7 @@ fn page<T>(all: Vec<T>, cursor: u64, limit: u32, row: impl Fn(T) -> Option<Value
 }
 
 /// What the chip has counted by now is read, if there is one that answers.
-async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError> {
+pub(crate) async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError> {
     let begin = |l: &mut Lsi| l.agent.chip_mut().map(|c| c.read());
     let Some(read) = api.of(lsi.clone(), begin).await? else {
         return Ok(());
@@ -211,18 +213,27 @@ async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Where a flow's packets are answered, and why there.
-fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
-    let Some(chip) = chip else {
-        return (Value::Null, Value::Null);
-    };
-    let place = match chip.share(flow.number) {
+/// Who answers, in a word.
+pub(crate) fn share(s: Share) -> &'static str {
+    match s {
         Share::Whole => "hardware",
         Share::Part => "partly",
         Share::Nothing => "software",
+    }
+}
+
+/// Where a flow's packets are answered, and why there.
+pub(crate) fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value) {
+    let Some(chip) = chip else {
+        return (Value::Null, Value::Null);
     };
+    let place = share(chip.share(flow.number));
     let why = match (chip.why(flow.number), chip.lost()) {
         (_, Some(lost)) => format!("software: the chip is not attached: {lost}"),
+        (Some(_), None) if chip.is_none() => {
+            "software: fragments are dropped, or no controller is there: all frames go to the CPU"
+                .into()
+        }
         (Some(why), None) if chip.is_open() => why,
         (Some(_), None) => "software: the chip is being written, all frames go to the CPU".into(),
         (None, None) => "software: no frame of the chip's ports meets it".into(),
@@ -307,11 +318,11 @@ async fn groups(
                         })
                     })
                     .collect();
-                let said: Vec<String> = g
-                    .buckets
-                    .iter()
-                    .map(|b| text::actions(&b.actions))
-                    .collect();
+                let some = g.buckets.iter().take(BUCKETS);
+                let mut said: Vec<String> = some.map(|b| text::actions(&b.actions)).collect();
+                if let Some(more) = g.buckets.len().checked_sub(BUCKETS).filter(|n| *n > 0) {
+                    said.push(format!("{more} more"));
+                }
                 Some(json!({
                     "group": n,
                     "kind": format!("{:?}", g.kind).to_lowercase(),
@@ -383,6 +394,54 @@ async fn tables(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult
                 })
             };
             dp.table_stats().map(row).collect()
+        })
+        .await?;
+    Ok(Json(rows.into()))
+}
+
+/// What there is of something: of which list, what it is, how much is taken, how much there is.
+fn size(of: &str, what: &str, used: u64, size: u64) -> Value {
+    let free = size.saturating_sub(used);
+    json!({"of": of, "what": what, "used": used, "free": free, "size": size})
+}
+
+/// How full everything is that has an end: the software's tables, and the chip's.
+async fn sizes(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<Items<Value>> {
+    let rows = api
+        .of(whose.lsi, |l| {
+            let agent = &l.agent;
+            let switch = agent.datapath().switch();
+            let c = switch.config();
+            let flows: u64 = switch.table_stats().map(|t| u64::from(t.active)).sum();
+            let (groups, meters) = (switch.groups().count(), switch.meters().count());
+            let connections = agent.conns().count() as u64;
+            let bytes = switch.action_bytes();
+            let mut rows = vec![
+                size("tables", "flows of all tables", flows, c.flows.into()),
+                size("tables", "bytes of actions", bytes, c.bytes),
+                size("groups", "groups", groups as u64, c.groups.into()),
+                size("groups", "bytes of actions", bytes, c.bytes),
+                size("meters", "meters", meters as u64, c.meters.into()),
+                size(
+                    "controllers",
+                    "connections",
+                    connections,
+                    CONNECTIONS as u64,
+                ),
+            ];
+            if let Some(chip) = agent.datapath().chip() {
+                let u = chip.usage();
+                let mut add = |what: &str, used: u32, all: u32| {
+                    rows.push(size("chip", what, used.into(), all.into()));
+                };
+                let lines = format!("{} lines", chip.list_name());
+                add(&lines, u.acl_used, u.acl_size);
+                add("MAC table entries", u.mac_used, chip.mac_size());
+                add("port sets", u.sets_used, u.sets_size);
+                let (used, all) = chip.counters();
+                add("counters of rows", used, all);
+            }
+            rows
         })
         .await?;
     Ok(Json(rows.into()))
@@ -588,59 +647,9 @@ async fn controllers(
     Ok(Json(rows.into()))
 }
 
-/// A frame at a port.
-#[derive(Debug, Deserialize)]
-struct Frame {
-    lsi: Option<String>,
-    port: String,
-    frame: String,
-}
-
-/// What a copy of the tables is of.
-fn copied(switch: &Switch) -> usize {
-    let flows: usize = switch.table_stats().map(|t| t.active as usize).sum();
-    let buckets = switch.groups().filter_map(|n| switch.group(n));
-    flows + switch.meters().count() + buckets.map(|(g, _)| 1 + g.buckets.len()).sum::<usize>()
-}
-
-async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
-    let asked: Frame =
-        serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("trace: {e}")))?;
-    let bytes = text::from_hex(&asked.frame)
-        .filter(|b| (14..=FRAME).contains(&b.len()))
-        .ok_or_else(|| {
-            ApiError::bad_request(format!(
-                "the frame is not hexadecimal, or not 14 to {FRAME} bytes"
-            ))
-        })?;
-    api.of(asked.lsi.clone(), move |l| {
-        let dp = l.agent.datapath();
-        let port = dp
-            .ports()
-            .find(|e| e.port.name == asked.port || e.port.number.to_string() == asked.port)
-            .ok_or_else(|| ApiError::not_found(format!("there is no port {}", asked.port)))?
-            .port
-            .number;
-        let much = copied(dp.switch());
-        if much > TRACED {
-            return Err(ApiError::unavailable(format!(
-                "a trace needs a copy of the tables, and packets would wait for that of {much} flows, groups and buckets: up to {TRACED} are copied"
-            )));
-        }
-        let steps = l.agent.on_paper(port, &bytes, clock::now_ns());
-        let rows: Vec<Value> = steps.iter().map(text::step).collect();
-        Ok(Json(json!({ "items": rows })))
-    })
-    .await?
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_ofpipeline::Config;
-    use tandem_ofpipeline::flows::blank;
-    use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
-    use tandem_openflow::port;
 
     #[test]
     fn ports_of_a_chip_have_no_cables_here() {
@@ -655,27 +664,5 @@ mod tests {
             let said = chip_port(bad).unwrap_err();
             assert!(said.contains(why), "{said}");
         }
-    }
-
-    #[test]
-    fn a_copy_is_of_flows_and_of_buckets() {
-        let mut switch = Switch::new(Config::default());
-        let mut removed = Vec::new();
-        assert_eq!(copied(&switch), 0);
-        switch.flow_mod(&blank(), 1, &mut removed).unwrap();
-        let bucket = Bucket {
-            weight: 0,
-            watch_port: port::ANY,
-            watch_group: GROUP_ANY,
-            actions: Vec::new(),
-        };
-        let group = GroupMod {
-            command: GroupCommand::Add,
-            kind: GroupType::All,
-            group: 8,
-            buckets: vec![bucket; 5],
-        };
-        switch.group_mod(&group, 1, &mut removed).unwrap();
-        assert_eq!(copied(&switch), 1 + 1 + 5);
     }
 }

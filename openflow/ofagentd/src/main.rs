@@ -7,6 +7,7 @@ mod api;
 mod args;
 mod asic;
 mod daemon;
+mod explain;
 mod keeper;
 mod kept;
 mod links;
@@ -19,6 +20,7 @@ mod switch;
 mod target;
 mod text;
 mod tls;
+mod trace;
 
 use std::io::Write;
 use std::process::ExitCode;

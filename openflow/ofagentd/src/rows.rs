@@ -8,19 +8,25 @@ use crate::kept::Kept;
 use crate::switch::Lsi;
 use crate::text;
 
+/// Whether the chip answers by itself, in words.
+pub fn chip_state(chip: &Chip) -> String {
+    match chip.lost() {
+        Some(why) => format!("not attached: {why}"),
+        None if chip.is_open() => "open".into(),
+        None => "all frames go to the CPU".into(),
+    }
+}
+
 fn chip_row(chip: &Chip) -> Value {
     let (u, t) = (chip.usage(), chip.troubles());
     json!({
-        "state": match chip.lost() {
-            Some(why) => format!("not attached: {why}"),
-            None if chip.is_open() => "open".into(),
-            None => "all frames go to the CPU".into(),
-        },
+        "state": chip_state(chip),
         "settled": chip.is_settled(),
         "acl_used": u.acl_used,
         "acl_size": u.acl_size,
         "mac_used": u.mac_used,
-        "mac_size": u.mac_size,
+        "mac_size": chip.mac_size(),
+        "mac_promised": u.mac_size.saturating_sub(u.mac_used),
         "port_sets_used": u.sets_used,
         "port_sets_size": u.sets_size,
         "turned": u.turned,

@@ -183,7 +183,7 @@ pub fn step(s: &Step) -> Value {
         }),
         Step::Met {
             table,
-            flow: Some(f),
+            flow: Some((number, f)),
         } => {
             let matching = match matching(&f.matching) {
                 m if m.is_empty() => "everything".into(),
@@ -193,6 +193,7 @@ pub fn step(s: &Step) -> Value {
             json!({
                 "stage": format!("table {table}"),
                 "text": format!("priority {}, cookie {:#x}, {matching} => {does}", f.priority, f.cookie),
+                "flow": number,
             })
         }
         Step::Output { port, queue, bytes } => json!({

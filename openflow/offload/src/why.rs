@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a flow is where it is, in words.
+use crate::decide::meeting;
+use crate::index::Side;
 use crate::{Act, Beyond, Entry, Id, MacKey, Offload, Stand, Vlan, Wanted};
 use std::fmt;
+use std::ops::ControlFlow;
 use tandem_openflow::Field;
 
 /// Why a flow that the MAC table could answer is in the ACL.
@@ -85,7 +88,8 @@ pub enum Why {
         turned: u32,
     },
     /// What is done with a miss.
-    Miss,
+    #[allow(missing_docs)]
+    Miss { turned: u32 },
     /// Needs no entry: nothing behind it answers its packets.
     Software {
         /// What of it no row can ask for.
@@ -102,24 +106,18 @@ pub enum Why {
         needs: u32,
         free: u32,
         size: u32,
-        turned: u32,
     },
-    /// Its rows would trap more traffic than these entries behind it have that trap instead.
+    /// Its rows would trap more traffic than those entries behind it have that trap instead.
     #[allow(missing_docs)]
     Costly {
         missing: Vec<Field>,
         beyond: Option<Beyond>,
-        turned: u32,
     },
     /// Its rows would push flows out of the MAC table that the ACL does not do as well.
     #[allow(missing_docs)]
-    Pushes {
-        flows: u32,
-        traffic: u64,
-        turned: u32,
-    },
-    /// No row of the ACL meets its frames; so many entries behind it trap.
-    NoRow(u32),
+    Pushes { flows: u32, traffic: u64 },
+    /// No row of the ACL meets its frames.
+    NoRow,
 }
 
 impl Why {
@@ -166,7 +164,7 @@ impl Offload {
                 turned: e.holes,
                 asked: e.asked,
             },
-            Stand::Miss => Why::Miss,
+            Stand::Miss => Why::Miss { turned: e.holes },
             Stand::Idle => Why::Software {
                 missing: missing(),
                 beyond,
@@ -176,19 +174,16 @@ impl Offload {
                 needs: e.lines(Stand::Acl { wide: true }),
                 free: self.chip.acl.size.saturating_sub(self.acl_used),
                 size: self.chip.acl.size,
-                turned: self.behind(e),
             },
             Stand::Costly => Why::Costly {
                 missing: missing(),
                 beyond: beyond.or((e.act != self.row_act(e)).then_some(Beyond::Rewrite)),
-                turned: self.behind(e),
             },
             Stand::Pushes => Why::Pushes {
                 flows: e.pushed.0,
                 traffic: u64::try_from(e.pushed.1).unwrap_or(u64::MAX),
-                turned: self.behind(e),
             },
-            Stand::NoRow => Why::NoRow(self.behind(e)),
+            Stand::NoRow => Why::NoRow,
             Stand::Acl { wide } if e.wide() => Why::Widened {
                 table,
                 lines: e.lines(e.state.stand),
@@ -226,10 +221,49 @@ impl Offload {
         })
     }
 
-    fn behind(&self, e: &Entry) -> u32 {
-        let mut n = 0;
-        crate::decide::meeting(&self.real, self, e, crate::index::Side::Behind, |_| n += 1);
-        n
+    /// Flows in front that nothing keeps from it, because of which its entries trap: so many of them, and how many there
+    /// are. Of one flow, as it looks through many.
+    pub fn turned_by(&self, id: Id, most: usize) -> (Vec<Id>, u32) {
+        let turned = |e: &&Entry| e.holes > 0 && e.state.real;
+        let Some(e) = self.flows.get(&id).filter(turned) else {
+            return (Vec::new(), 0);
+        };
+        let (value, mask) = e.answers();
+        let mut first = Vec::new();
+        let _ = self
+            .holes
+            .meets(&self.order, &value, &mask, e.place, Side::Front, |g| {
+                first.push(g);
+                match first.len() < most {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                }
+            });
+        (first, e.holes)
+    }
+
+    /// Flows behind it whose entries trap because nothing keeps its packets from them. The same.
+    pub fn turns(&self, id: Id, most: usize) -> (Vec<Id>, u32) {
+        let Some(e) = self.flows.get(&id).filter(|e| e.state.hole) else {
+            return (Vec::new(), 0);
+        };
+        let (mut first, mut n) = (Vec::new(), 0);
+        meeting(&self.real, self, e, Side::Behind, |g| {
+            n += 1;
+            if first.len() < most {
+                first.push(g);
+            }
+        });
+        (first, n)
+    }
+
+    /// What it takes where it stands: lines of the ACL, entries of the MAC table.
+    pub fn cost(&self, id: Id) -> (u32, u32) {
+        let of = |e: &Entry| match e.state.stand {
+            Stand::Mac => (0, 1),
+            stand => (e.lines(stand), 0),
+        };
+        self.flows.get(&id).map_or((0, 0), of)
     }
 
     fn not_mac(&self, e: &Entry) -> NotMac {
@@ -253,6 +287,57 @@ impl Offload {
             NotMac::Full
         } else {
             NotMac::PortSets
+        }
+    }
+}
+
+impl Why {
+    /// What would have to be otherwise for the chip to answer. `None`: it does already.
+    pub fn needs(&self) -> Option<String> {
+        let other = |beyond: &Option<Beyond>, missing: &[Field]| match (beyond, missing) {
+            (Some(b), _) => b.instead().to_owned(),
+            (None, []) => "nothing: its packets are for the CPU".to_owned(),
+            (None, m) => format!("a match without {}", names(m)),
+        };
+        Some(match self {
+            Why::Miss { turned: 0 } | Why::Mac { turned: 0, .. } | Why::Acl { turned: 0, .. } => {
+                return None;
+            }
+            Why::Miss { .. } | Why::Mac { .. } | Why::Acl { .. } => {
+                "that the flows in front that turn it get into the chip, or go".to_owned()
+            }
+            Why::MacTrap { beyond, .. } | Why::Trap { beyond, .. } => other(beyond, &[]),
+            Why::Widened { missing, .. } => other(&None, missing),
+            Why::Software { missing, beyond } | Why::Costly { missing, beyond } => {
+                other(beyond, missing)
+            }
+            Why::Shadowed(by) => format!("that flow {by} in front goes, or matches less"),
+            Why::Full { needs, free, .. } => match needs.saturating_sub(*free) {
+                0 => "its turn: it is tried again when something changes".to_owned(),
+                n => format!("{n} more lines that are free"),
+            },
+            Why::Pushes { flows, .. } => {
+                format!("that the {flows} flows go that its row would push out of the MAC table")
+            }
+            Why::NoRow => "another match: no row of the chip meets these frames".to_owned(),
+        })
+    }
+}
+
+impl Beyond {
+    fn instead(self) -> &'static str {
+        match self {
+            Beyond::Meter => "that it goes through no meter",
+            Beyond::Goto => "that it goes on to no other table",
+            Beyond::Instruction => "that it leaves metadata and the action set alone",
+            Beyond::Group => "ports instead of the group",
+            Beyond::Rewrite => "no action but output, or one that the table does",
+            Beyond::Copies => "one form of the packet, and no copy to the controller",
+            Beyond::Port => "ports of the chip alone",
+            Beyond::Tag => "that no tag is pushed or popped",
+            Beyond::Written => "that no later table asks for what was written",
+            Beyond::Chains => "fewer chains of flows, or a larger --chains",
+            Beyond::Source => "a match that the MAC table can be asked for",
         }
     }
 }
@@ -398,7 +483,10 @@ impl fmt::Display for Why {
                 lines(f, table, *l)?;
                 turned(f, *by)
             }
-            Why::Miss => f.write_str("what is done with frames that no table knows"),
+            Why::Miss { turned: by } => {
+                f.write_str("what is done with frames that no table knows")?;
+                turned(f, *by)
+            }
             Why::Software { missing, beyond } => {
                 f.write_str("software: ")?;
                 match beyond {
@@ -416,51 +504,25 @@ impl fmt::Display for Why {
                 needs,
                 free,
                 size,
-                turned: by,
-            } => {
-                write!(
-                    f,
-                    "software: {table} full: needs {needs} lines, free {free} of {size}"
-                )?;
-                match by {
-                    0 => Ok(()),
-                    n => write!(f, "; entries behind it that trap: {n}"),
-                }
-            }
-            Why::Costly {
-                missing,
-                beyond,
-                turned: by,
-            } => {
+            } => write!(
+                f,
+                "software: {table} full: needs {needs} lines, free {free} of {size}"
+            ),
+            Why::Costly { missing, beyond } => {
                 match missing.is_empty() {
                     true => answers(f, *beyond)?,
                     false => write!(f, "software: no row has a place for {}", names(missing))?,
                 }
-                write!(
-                    f,
-                    "; rows that trap would take more traffic than that of the entries behind it that trap instead: \
-                     {by}"
+                f.write_str(
+                    "; rows that trap would take more traffic than the entries behind it that trap instead",
                 )
             }
-            Why::Pushes {
-                flows,
-                traffic,
-                turned: by,
-            } => {
-                write!(
-                    f,
-                    "software: its row would be in the way of flows of the MAC table that the ACL can't do: \
-                     {flows}, {traffic} packets/s"
-                )?;
-                match by {
-                    0 => Ok(()),
-                    n => write!(f, "; entries behind it that trap: {n}"),
-                }
-            }
-            Why::NoRow(by) => write!(
+            Why::Pushes { flows, traffic } => write!(
                 f,
-                "software: no row meets its frames; entries behind it that trap: {by}"
+                "software: its row would be in the way of flows of the MAC table that the ACL can't do: \
+                 {flows}, {traffic} packets/s"
             ),
+            Why::NoRow => f.write_str("software: no row meets its frames"),
         }
     }
 }

@@ -50,8 +50,8 @@ pub trait Sink {
     fn normal(&mut self, in_port: u32, frame: &Frame<'_>);
     /// Is [`Sink::met`] called?
     const WATCHES: bool = false;
-    /// A packet met a flow of a table, or none: for who shows its way.
-    fn met(&mut self, _table: u8, _flow: Option<&crate::flows::Flow>) {}
+    /// A packet met a flow of a table, by its number, or none: for who shows its way.
+    fn met(&mut self, _table: u8, _flow: Option<(u32, &crate::flows::Flow)>) {}
 }
 
 /// What is behind a flow's instructions.
@@ -246,7 +246,8 @@ impl<'r, S: Sink> Run<'r, '_, S> {
         let rules: &'r Rules = self.rules;
         self.table = table;
         if S::WATCHES {
-            self.sink.met(table, rules.flows.get(number));
+            let flow = rules.flows.get(number).map(|f| (number, f));
+            self.sink.met(table, flow);
         }
         let hot = self.live.hot.get_mut(number as usize);
         if let Some(c) = self.live.tables.get_mut(usize::from(table)) {

@@ -6,6 +6,7 @@ mod args;
 mod batch;
 mod config;
 mod driver;
+mod flows;
 mod frame;
 mod lifecycle;
 mod openflow;

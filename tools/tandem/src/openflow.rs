@@ -5,13 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Error, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tandem_mgmt::{Client, Daemon, Instance};
 
 use crate::Answer;
 use crate::config::{alone, replace};
+use crate::flows;
 use crate::lifecycle::{end_daemon, report, serving, start, wait_ready};
 use crate::out::Out;
 use crate::query::seconds;
@@ -49,7 +50,20 @@ pub enum Openflow {
         #[arg(long, value_name = "NAME")]
         lsi: Option<String>,
     },
-    /// Send one frame through the flow tables on paper, table by table: nothing is counted, nothing leaves
+    /// Where one flow is and why: each rule that it is in, what turns it, what it costs, what would bring it into the chip
+    Explain {
+        /// What
+        #[arg(value_enum)]
+        kind: Kind,
+        /// Its number (FLOW of show flows --why), or its match as show flows has it, with table=N and priority=N where
+        /// several have that one; - is everything
+        key: String,
+        /// Of this logical switch
+        #[arg(long, value_name = "NAME")]
+        lsi: Option<String>,
+    },
+    /// Send one frame through the flow tables on paper, table by table, and through the chip: nothing is counted, nothing
+    /// leaves
     Trace {
         /// Where it comes in: swp1, or its number
         port: String,
@@ -154,6 +168,13 @@ pub struct Up {
     timeout: f64,
 }
 
+/// What there is to be explained.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A flow
+    Flow,
+}
+
 /// What there is to be shown.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
@@ -163,7 +184,7 @@ pub enum What {
     Groups,
     /// Meters and their bands
     Meters,
-    /// Flow tables that have flows or had packets (-j: all)
+    /// Flow tables that have flows or had packets (-j: all), and how full they and the chip's are
     Tables,
     /// Ports, link and counters
     Ports,
@@ -229,6 +250,13 @@ const PORTS: &[Column] = &[
     right("TX-BYTES", "tx_bytes"),
     right("RX-DROP", "rx_dropped"),
     right("TX-DROP", "tx_dropped"),
+];
+/// How full what ends is, under its list.
+const SIZES: &[Column] = &[
+    left("SIZE OF", "what"),
+    right("USED", "used"),
+    right("FREE", "free"),
+    right("OF", "size"),
 ];
 const CONTROLLERS: &[Column] = &[
     left("CONTROLLER", "controller"),
@@ -579,6 +607,23 @@ fn show(
             (of("table"), std::cmp::Reverse(of("priority")))
         });
     }
+    let lists: &[&str] = match what {
+        What::Flows | What::Ports | What::Lsis => &[],
+        What::Groups => &["groups"],
+        What::Meters => &["meters"],
+        What::Tables => &["tables", "chip"],
+        What::Controllers => &["controllers"],
+    };
+    let mut sizes = Vec::new();
+    if !lists.is_empty() {
+        let whose = [("lsi", lsi.unwrap_or_default())];
+        sizes = match (rows(&client(instance), "/v1/sizes", &whose, None), what) {
+            // those of all logical switches are listed together
+            (Err(_), What::Controllers) => Vec::new(),
+            (sizes, _) => sizes?,
+        };
+        sizes.retain(|s| lists.iter().any(|l| s["of"] == *l));
+    }
     let mut columns = columns.to_vec();
     if what == What::Flows && all.iter().any(|f| !f["place"].is_null()) {
         columns.insert(4, PLACE);
@@ -587,39 +632,27 @@ fn show(
             columns.push(WHY);
         }
     }
-    out.print(&json!({ "items": all }), || {
+    let mut v = json!({ "items": all });
+    if !sizes.is_empty() {
+        v["sizes"] = sizes.clone().into();
+    }
+    out.print(&v, || {
         let used = |r: &&Value| ["flows", "lookups"].iter().any(|k| r[k] != json!(0));
         if what == What::Tables {
             let used: Vec<Value> = all.iter().filter(used).cloned().collect();
-            return render(&columns, &used);
+            return render(&columns, &used) + &under(&sizes);
         }
-        render(&columns, &all)
+        render(&columns, &all) + &under(&sizes)
     })?;
     Ok(Answer::Yes)
 }
 
-fn trace(
-    instance: &Instance,
-    lsi: Option<&str>,
-    port: &str,
-    hex: &str,
-    out: Out,
-) -> Result<Answer> {
-    let body = json!({"lsi": lsi, "port": port, "frame": hex});
-    let v: Value = client(instance).post("/v1/trace", &body)?;
-    let steps = v.get("items").and_then(Value::as_array);
-    let steps = steps.context("an answer without steps")?;
-    out.print(&v, || {
-        let mut text: String = steps
-            .iter()
-            .map(|s| format!("{:11} {}\n", cell(&s["stage"]), cell(&s["text"])))
-            .collect();
-        if !steps.iter().any(|s| s.get("frame").is_some()) {
-            text += "verdict     dropped\n";
-        }
-        text
-    })?;
-    Ok(Answer::Yes)
+/// What is under a list.
+fn under(sizes: &[Value]) -> String {
+    match sizes.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", render(SIZES, sizes)),
+    }
 }
 
 fn port(instance: &Instance, change: &Port, out: Out) -> Result<Answer> {
@@ -650,7 +683,14 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
             let which = (lsi.as_deref(), *table);
             show(instance, *what, which, *limit, flows, out)
         }
-        Openflow::Trace { port, hex, lsi } => trace(instance, lsi.as_deref(), port, hex, out),
+        Openflow::Explain {
+            kind: Kind::Flow,
+            key,
+            lsi,
+        } => flows::explain(&client(instance), lsi.as_deref(), key, out),
+        Openflow::Trace { port, hex, lsi } => {
+            flows::trace(instance, lsi.as_deref(), port, hex, out)
+        }
         Openflow::Port { port: change } => port(instance, change, out),
     }
 }

@@ -13,23 +13,22 @@ use crate::asic::Asic;
 const STEPS: usize = 1000;
 
 #[derive(Default)]
-struct Tracer {
-    answer: TraceAnswer,
-    cpu: Vec<&'static str>,
-}
+struct Tracer(TraceAnswer);
 
 impl Sink for Tracer {
     const TRACE: bool = true;
     const DRY: bool = true;
 
     fn tx(&mut self, port: u16, frame: &Frame<'_>) {
-        self.answer.egress.push(format!("swp{port}"));
+        self.0.egress.push(format!("swp{port}"));
+        let hex = frame.bytes().iter().map(|b| format!("{b:02x}"));
+        self.0.frames.push(hex.collect());
         let text = format!("leaves by swp{port}, {} bytes", frame.len());
         self.step("egress", text);
     }
 
     fn cpu(&mut self, meta: CpuMeta, _frame: &Frame<'_>) {
-        self.cpu.push(reason_name(meta.reason));
+        self.0.cpu.push(reason_name(meta.reason).into());
     }
 
     fn event(&mut self, _event: Event) {}
@@ -41,8 +40,8 @@ impl Sink for Tracer {
 
 impl Tracer {
     fn step(&mut self, stage: &str, text: String) {
-        if self.answer.items.len() < STEPS {
-            self.answer.items.push(TraceStep {
+        if self.0.items.len() < STEPS {
+            self.0.items.push(TraceStep {
                 stage: stage.into(),
                 text,
             });
@@ -74,16 +73,13 @@ pub fn trace(asic: &mut Asic, port: u16, frame: &[u8], now_ns: u64) -> Result<Tr
         now_ns,
         &mut tracer,
     );
-    let Tracer { mut answer, cpu } = tracer;
-    let egress = answer.egress.join(", ");
-    answer.verdict = match (answer.egress.is_empty(), cpu.is_empty()) {
+    let Tracer(mut answer) = tracer;
+    let (egress, cpu) = (answer.egress.join(", "), answer.cpu.join(", "));
+    answer.verdict = match (answer.egress.is_empty(), answer.cpu.is_empty()) {
         (true, true) => "dropped".into(),
         (false, true) => format!("forwarded to {egress}"),
-        (true, false) => format!("to the CPU: {}", cpu.join(", ")),
-        (false, false) => format!(
-            "forwarded to {egress}, a copy to the CPU: {}",
-            cpu.join(", ")
-        ),
+        (true, false) => format!("to the CPU: {cpu}"),
+        (false, false) => format!("forwarded to {egress}, a copy to the CPU: {cpu}"),
     };
     Ok(answer)
 }

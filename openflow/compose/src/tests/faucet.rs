@@ -135,7 +135,7 @@ impl Net {
             let at = match self.offload.why(id).unwrap() {
                 Why::Mac { turned: 0, .. } => "MAC table",
                 Why::Acl { turned: 0, .. } => "ACL",
-                Why::Miss => "miss",
+                Why::Miss { .. } => "miss",
                 Why::Trap { .. } | Why::Widened { .. } => "ACL, traps",
                 Why::Mac { .. } | Why::Acl { .. } => "turned",
                 Why::Shadowed(_) => "hidden",

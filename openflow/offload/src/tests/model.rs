@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
+use crate::Write;
 use crate::tables::{Chip, MacTable};
-use crate::{Act, Change, Flow, Id, MacKey, Offload, Only, PortMask, Rewrite, Vlan, Wanted, Write};
+use crate::{Act, Change, Flow, Id, MacKey, Offload, Only, PortMask, Rewrite, Share, Vlan, Wanted};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_ofpipeline::key::{Key, L4, NET, THERE};
 use tandem_openflow::{Field, Oxm};
@@ -301,6 +302,32 @@ impl World {
         assert_eq!(self.device.macs.len() as u32, self.offload.usage().mac_used);
         // An entry that traps meanwhile needs no mask
         assert!(self.device.sets.len() as u32 <= self.offload.usage().sets_used);
+        self.explained();
+    }
+
+    /// What is told of one flow agrees with what is told of the others, and with who answers.
+    fn explained(&self) {
+        let o = &self.offload;
+        let (mut lines, mut macs) = (0, 0);
+        for id in o.flows.keys() {
+            let (by, n) = o.turned_by(*id, usize::MAX);
+            assert_eq!(by.len(), n as usize, "flow {id}: {:?}", o.why(*id));
+            for h in by {
+                let (behind, n) = o.turns(h, usize::MAX);
+                assert!(behind.contains(id), "flow {h} turns {id}, not {behind:?}");
+                assert_eq!(behind.len(), n as usize);
+            }
+            for g in o.turns(*id, usize::MAX).0 {
+                let by = o.turned_by(g, usize::MAX).0;
+                assert!(by.contains(id), "flow {g} is turned by {id}, not {by:?}");
+            }
+            let whole = o.share(*id) == Some(Share::Whole);
+            let why = o.why(*id).unwrap();
+            assert_eq!(why.needs().is_none(), whole, "flow {id}: {why}");
+            let cost = o.cost(*id);
+            (lines, macs) = (lines + cost.0, macs + cost.1);
+        }
+        assert_eq!((lines, macs), (o.usage().acl_used, o.usage().mac_used));
     }
 
     fn answers(&self) -> Vec<Answer> {

@@ -272,7 +272,7 @@ fn a_table_miss_shadows_nothing() {
     w.add(1, flow(9, &vlan, Act::port(1)));
     w.add(2, flow(0, &[], Act::Drop));
     assert_eq!(w.offload.flows[&1].state.stand, Stand::Mac);
-    assert_eq!(w.offload.why(2), Some(Why::Miss));
+    assert_eq!(w.offload.why(2), Some(Why::Miss { turned: 0 }));
     assert_eq!(w.device.answer(&unknown), Answer::Drop);
 }
 

@@ -275,6 +275,10 @@ fn reasons() {
         "partly software: IS2 has no place for eth_dst; what it can ask for is trapped at its place, in IS2, 7 lines"
     );
     assert_eq!(why(&o, 3), "in IS2");
+    let needs = |o: &Offload, n| o.why(n).unwrap().needs();
+    assert_eq!(needs(&o, 2).unwrap(), "a match without eth_src");
+    assert_eq!(needs(&o, 3), None);
+    assert_eq!(o.cost(1), (7, 0));
     let shares = [1, 2, 3].map(|n| o.share(n));
     assert_eq!(
         shares,
