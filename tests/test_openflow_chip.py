@@ -4,12 +4,14 @@
 import json
 import os
 import struct
+import subprocess
 import time
 
 import pytest
 
 from lib import net, openflow
 from lib.openflow import FLOW_MOD, PACKET_IN, PORT_STATUS
+from lib.switch import binaries
 
 CONTROLLER = ("--controller", f"tcp:127.0.0.1:{openflow.PORT}")
 LISTENING = ("--controller", f"ptcp:127.0.0.1:{openflow.PORT}")
@@ -471,10 +473,53 @@ def test_a_frame_on_paper_through_both(sw):
     # two tables are one rule of the chip
     chip, _ = traced("swp1", other)
     assert chip["same"] and len(chip["rule"]["flows"]) == 2 and chip["trace"]["egress"] == ["swp2"], chip
-    # the software's
+    # the software's from its first table on, whatever follows there
+    flow_mod(peer, [(ETH_TYPE, 0x86dd, 2), (IPV6_FLABEL, 7, 4)], struct.pack("!HHB3x", 1, 8, 1), priority=9)
+    peer.barrier()
+    chip, _ = traced("swp1", other, "86dd6000000700000000")
+    assert chip["same"] and "no place for ipv6_flabel" in chip["rule"]["why"], chip
     chip, _ = traced("swp2", 0x020000000077)
     assert chip["same"] and chip["trace"]["cpu"] and "the CPU, and the software drops it" in chip["agreement"], chip
     said = sw.tandem("openflow", "trace", "swp2", frame)
     assert "chip verdict     forwarded to swp1" in said, said
     assert "agreement        the chip forwards it to swp1: the same" in said, said
     assert sw.to_cpu() == before, "nothing left"
+
+
+def test_another_chip_is_not_taken_for_it(sw):
+    peer = sw.start()
+    both_ways(peer)
+    was = sw.chip_pid()
+    os.kill(was, 9)
+    net.wait_until("asicd to be gone", lambda: not net.pid_alive(was, "asicd"), every=0.01)
+
+    def asicd(*words):
+        # what the killed one held is given back some time after its end
+        for _ in range(50):
+            p = sw.ns.popen(os.path.join(binaries(), "asicd"), "--name", sw.name, *words, "--port", "swp1=p1",
+                            "--port", "swp2=p2", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+            try:
+                p.wait(timeout=1)
+            except subprocess.TimeoutExpired:
+                return p
+        raise AssertionError("asicd ends")
+
+    def state():
+        return sw.status()["chip"]["state"]
+    other = asicd("--profile", "arista-7500e")
+    try:
+        net.wait_until("it to be refused", lambda: "another chip is there, arista-7500e instead of nxp-t1040" in state(),
+                       timeout=30)
+    finally:
+        other.kill()
+        other.wait()
+    # what it was it may be again
+    same = asicd(*CHIP)
+    try:
+        net.wait_until("it to be attached", lambda: state() == "open", timeout=30)
+        sw.settled()
+        sw.reaches(1, 2)
+    finally:
+        same.kill()
+        same.wait()

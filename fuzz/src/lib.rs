@@ -12,6 +12,7 @@
 // An assertion that fails is what a target is for
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used)]
 
+mod agent;
 mod api;
 mod chip;
 mod input;
@@ -62,6 +63,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "netlink-switch",
         run: netlink::switch,
+    },
+    Target {
+        name: "openflow-agent",
+        run: agent::agent,
     },
     Target {
         name: "openflow-controller",

@@ -26,6 +26,8 @@ pub type ConnId = u32;
 pub const CONNECTIONS: usize = 64;
 /// Flows that are looked at in one call of [`Agent::tick`].
 const EXPIRIES: usize = 4096;
+/// `OFPT_ECHO_REQUEST`, of both versions.
+const ECHO_REQUEST: u8 = 2;
 /// How often old packets and addresses are looked for.
 const SWEEP_NS: u64 = 5_000_000_000;
 
@@ -165,7 +167,7 @@ impl Agent {
         wires: &mut W,
     ) -> bool {
         if !self.release(id, now_ns, wires) {
-            return false;
+            return self.echo(id, budget, now_ns, wires);
         }
         let Some(mut framer) = self.conns.get_mut(&id).and_then(|c| c.framer.take()) else {
             return false;
@@ -200,6 +202,35 @@ impl Agent {
         }
         self.refresh();
         more
+    }
+
+    /// Echo requests that are next behind a message that waits are answered: they ask whether the switch lives, and
+    /// nothing comes of them. True: there may be more.
+    fn echo<W: Wires>(&mut self, id: ConnId, budget: usize, now_ns: u64, wires: &mut W) -> bool {
+        for _ in 0..budget {
+            let Some(conn) = self.conns.get_mut(&id).filter(|c| c.is_held()) else {
+                return false;
+            };
+            let Some(mut framer) = conn.framer.take() else {
+                return false;
+            };
+            let some = framer.has(ECHO_REQUEST);
+            if some && let Ok(Some(message)) = framer.next() {
+                self.message(id, message, now_ns, wires);
+            }
+            if let Some(conn) = self.conns.get_mut(&id) {
+                conn.framer = Some(framer);
+            }
+            if !some {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What the chip has told of the use of flows is theirs.
+    pub fn refresh_use(&mut self) {
+        self.dp.take_used();
     }
 
     /// A message that has to wait for the chip is kept, and nothing behind it is looked at.

@@ -9,7 +9,8 @@
 //! | any | not more than a few thousand writes wait |
 //! | flow-removed | the last counts of its rows are there |
 //!
-//! A connection whose message waits is not read on; others are not kept from theirs.
+//! A connection whose message waits is looked at no further, but for echo requests that are next; others are not kept from
+//! theirs.
 
 use tandem_ofchip::{Chip, May, PortOf, Tally};
 use tandem_ofpipeline::stats::{FlowStats, TableStats};
@@ -215,6 +216,18 @@ impl Datapath {
         }
     }
 
+    /// When flows were used, as far as the chip has told.
+    pub(crate) fn take_used(&mut self) {
+        if let Some(below) = &mut self.below {
+            for (n, used) in below.chip.take_used() {
+                self.switch.used(n, used);
+                if let (Some(journal), Some(f)) = (&mut self.journal, self.switch.flow_count(n)) {
+                    journal.flow_met(&f);
+                }
+            }
+        }
+    }
+
     /// The tables' counters, in software and in the chip; all ones for what is not known.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
         let chip = self.below.as_ref().map(|b| b.chip.looked_up());
@@ -236,8 +249,9 @@ impl Datapath {
             return now_ns;
         };
         if below.chip.lost().is_some() {
-            // Nothing can be asked: what the chip forwards keeps no flow alive
+            // Nothing can be asked: what the chip forwards from then on keeps no flow alive
             below.asked = None;
+            self.take_used();
             return now_ns;
         }
         if let Some((read, at)) = below.asked
@@ -245,12 +259,7 @@ impl Datapath {
         {
             below.asked = None;
             below.fresh_ns = at;
-            for (n, used) in below.chip.take_used() {
-                self.switch.used(n, used);
-                if let (Some(journal), Some(f)) = (&mut self.journal, self.switch.flow_count(n)) {
-                    journal.flow_met(&f);
-                }
-            }
+            self.take_used();
         }
         let Some(below) = &mut self.below else {
             return now_ns;

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tandem_openflow::model::{Async, FlowFilter, FlowRemoved, Reply, Role, TableFeatures};
+use tandem_openflow::model::{
+    Aggregate, Async, FlowFilter, FlowRemoved, Reply, Role, TableFeatures,
+};
 use tandem_openflow::{Error, Framer, Version, encode};
 use tandem_tables::bucket::Bucket;
 
@@ -41,12 +43,14 @@ pub struct Parts {
     pub messages: u32,
 }
 
-/// An answer to flow_stats that goes on: whose, and from which number of a flow on.
+/// An answer about flows that goes on: whose, and from which number of a flow on.
 #[derive(Debug)]
 pub struct Listing {
     pub xid: u32,
     pub filter: FlowFilter,
     pub from: u32,
+    /// Their sum so far, if that is what was asked for.
+    pub sum: Option<Aggregate>,
 }
 
 /// Of lines that a peer may cause as often as it likes, one a second is for all to read.

@@ -33,7 +33,7 @@ fn pair(c: &Count) -> (u64, u64) {
 }
 
 impl Agent {
-    /// The whole answer, or an error. One to flow_stats begins with the next [`Agent::list`].
+    /// The whole answer, or an error. One about flows begins with the next [`Agent::list`].
     pub(crate) fn multipart(
         &mut self,
         id: ConnId,
@@ -53,11 +53,12 @@ impl Agent {
         let Some(conn) = self.conns.get_mut(&id) else {
             return Ok(());
         };
-        if let Asks::Flow(filter) = asks {
+        if let Asks::Flow(filter) | Asks::Aggregate(filter) = asks {
             conn.listing = Some(Listing {
                 xid,
                 filter: filter.clone(),
                 from: 0,
+                sum: matches!(asks, Asks::Aggregate(_)).then(Aggregate::default),
             });
             return Ok(());
         }
@@ -95,18 +96,6 @@ impl Agent {
             };
             match asks {
                 Asks::Desc => add(&Part::Desc(desc)),
-                Asks::Aggregate(filter) => {
-                    let mut sum = Aggregate::default();
-                    switch.flow_page(filter, 0, u32::MAX, |f| {
-                        let (packets, bytes) = dp.counted(&f);
-                        // What is not kept is all ones, and so is a sum of it
-                        sum.packets = sum.packets.saturating_add(packets);
-                        sum.bytes = sum.bytes.saturating_add(bytes);
-                        sum.flows += 1;
-                        ControlFlow::Continue(())
-                    });
-                    add(&Part::Aggregate(&sum));
-                }
                 Asks::Table => {
                     for t in dp.table_stats() {
                         add(&Part::Table(&TableStats {
@@ -226,15 +215,18 @@ impl Agent {
                         add(&Part::PortDesc(&e.port));
                     }
                 }
-                Asks::Flow(_) | Asks::TableFeatures(_) | Asks::Experimenter(_) => {}
+                Asks::Flow(_)
+                | Asks::Aggregate(_)
+                | Asks::TableFeatures(_)
+                | Asks::Experimenter(_) => {}
             }
         });
         conn.counts.sent += 1;
         Ok(())
     }
 
-    /// The next flows of an answer to flow_stats: a million are not told in one turn, as packets would wait. False: there
-    /// is no such answer.
+    /// The next flows of an answer about flows: a million are not looked at in one turn, as packets would wait. False:
+    /// there is no such answer.
     pub(crate) fn list(&mut self, id: ConnId, now_ns: u64) -> bool {
         let Some(conn) = self.conns.get_mut(&id) else {
             return false;
@@ -244,8 +236,37 @@ impl Agent {
         };
         let mut journal = self.dp.journal.take();
         let (version, dp, switch) = (conn.spoken(), &self.dp, &self.dp.switch);
-        let asks = Asks::Flow(listing.filter.clone());
+        let asks = match listing.sum {
+            Some(_) => Asks::Aggregate(listing.filter.clone()),
+            None => Asks::Flow(listing.filter.clone()),
+        };
         let mut more = None;
+        if let Some(sum) = &mut listing.sum {
+            let (filter, from) = (&listing.filter, listing.from);
+            let next = switch.flow_page(filter, from, LOOKS, |f| {
+                let (packets, bytes) = dp.counted(&f);
+                // What is not kept is all ones, and so is a sum of it
+                sum.packets = sum.packets.saturating_add(packets);
+                sum.bytes = sum.bytes.saturating_add(bytes);
+                sum.flows += 1;
+                ControlFlow::Continue(())
+            });
+            match next {
+                Some(next) => {
+                    listing.from = next;
+                    conn.listing = Some(listing);
+                }
+                None => {
+                    let sum = *sum;
+                    conn.append(|out| {
+                        let mut parts = Multiparts::new(version, listing.xid, &asks, out);
+                        let _ = parts.add(&Part::Aggregate(&sum));
+                    });
+                    conn.counts.sent += 1;
+                }
+            }
+            return true;
+        }
         conn.append(|out| {
             let mut parts = Multiparts::new(version, listing.xid, &asks, out);
             let next = switch.flow_page(&listing.filter, listing.from, LOOKS, |f| {

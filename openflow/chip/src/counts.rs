@@ -16,6 +16,8 @@ use crate::part::Slice;
 
 /// Numbers that counters have, behind the base.
 const IDS: u32 = (1 << 24) - 1;
+/// A read that is refused so often, again and again, is given up.
+const TRIES: u32 = 3;
 
 /// One flow's sum, which outlives the flow: numbers of flows are used again, these are not.
 pub type Tally = u64;
@@ -75,6 +77,8 @@ pub(crate) struct Counts {
     pub wanted: u64,
     begun: Option<u64>,
     pub done: u64,
+    /// Reads that were refused, one after the other.
+    refused: u32,
 }
 
 impl Counts {
@@ -257,17 +261,28 @@ impl Counts {
         }
     }
 
-    /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
-    pub fn emptied(&mut self, now_ns: u64) {
-        let retiring: Vec<u32> = self
-            .counters
-            .iter()
-            .filter(|(_, c)| c.retires)
-            .map(|(id, _)| *id)
-            .collect();
+    /// Nobody is there to ask for last counts: those that are to come do not.
+    pub fn give_up(&mut self, now_ns: u64) {
+        let retiring = self.counters.iter().filter(|(_, c)| c.retires);
+        let retiring: Vec<u32> = retiring.map(|(id, _)| *id).collect();
         for id in retiring {
             self.lose(id, now_ns);
         }
+    }
+
+    /// The chip can't be asked from here on: flows of its rows may have been used until now.
+    pub fn unasked(&mut self, now_ns: u64) {
+        self.give_up(now_ns);
+        for tally in self.counters.values().flat_map(|c| &c.tallies) {
+            if let Some(flow) = self.sums.get(tally).and_then(|s| s.flow) {
+                self.used.insert(flow, now_ns);
+            }
+        }
+    }
+
+    /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
+    pub fn emptied(&mut self, now_ns: u64) {
+        self.give_up(now_ns);
         let mut tallies = Vec::new();
         for c in self.counters.values_mut() {
             (c.packets, c.bytes) = (0, 0);
@@ -384,12 +399,23 @@ impl Counts {
         true
     }
 
+    /// A page of the read was refused: it begins anew, or its counters are not to be read.
+    pub fn refused(&mut self, now_ns: u64) {
+        self.refused += 1;
+        let done = self.refused >= TRIES;
+        if done {
+            self.unreadable(now_ns);
+        }
+        self.ends(done);
+    }
+
     /// The read that was begun is done, or was lost.
     pub fn ends(&mut self, done: bool) {
         if let Some(n) = self.begun.take()
             && done
         {
             self.done = self.done.max(n);
+            self.refused = 0;
         }
     }
 }

@@ -75,11 +75,13 @@ impl Chip {
         }
     }
 
-    /// The rule of exactly this chain of flows. `None`: it is part of none, or of one of more packets.
-    pub fn rule_of(&self, chain: &[FlowId]) -> Option<Ruled> {
-        let is = |r: &RuleId| self.compose.rule(*r).is_some_and(|r| r.flows == chain);
-        let mut rules = self.compose.rules_of(*chain.last()?).into_iter();
-        self.ruled(rules.find(is)?)
+    /// The rule of a packet that met these flows: of a beginning that is the CPU's whatever follows no more is composed.
+    pub fn rule_of(&self, met: &[FlowId]) -> Option<Ruled> {
+        let flows = |r: &RuleId| Some(&self.compose.rule(*r)?.flows);
+        let begins = |r: &RuleId| flows(r).is_some_and(|f| !f.is_empty() && met.starts_with(f));
+        let rules = self.compose.rules_of(*met.first()?).into_iter();
+        let longest = rules.filter(begins).max_by_key(|r| flows(r).map(Vec::len));
+        self.ruled(longest?)
     }
 
     fn ruled(&self, r: RuleId) -> Option<Ruled> {

@@ -427,6 +427,11 @@ impl Chip {
         Some(reasons(all))
     }
 
+    /// How many rules a flow is in.
+    pub fn rules(&self, id: FlowId) -> usize {
+        self.compose.rules_of(id).len()
+    }
+
     /// How often the chip has looked something up in each table's place, and found a flow, as of the last read; `None`: all
     /// ones.
     pub fn looked_up(&self) -> Vec<(Option<u64>, Option<u64>)> {

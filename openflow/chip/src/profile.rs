@@ -51,6 +51,13 @@ pub(crate) struct Known {
 
 /// By the profile's name.
 pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known, Unfit> {
+    // Its domains are known before it is attached to: it would be refused each time
+    if (profile, lookup) == ("tiny", Lookup::Vlan) {
+        return Err(Unfit::Domains {
+            chip: profile.to_owned(),
+            domains: 4,
+        });
+    }
     let by = match lookup {
         Lookup::Address => MacLookup::Address,
         Lookup::Vlan => MacLookup::Vlan,

@@ -32,6 +32,9 @@ impl Chip {
     pub fn turn(&mut self, now_ns: u64) -> bool {
         let mut any = false;
         self.now_ns = now_ns;
+        if self.lost().is_some() {
+            self.counts.give_up(now_ns);
+        }
         if self.device.is_some() && !self.is_busy() {
             let due = self.uses.due(now_ns);
             self.ask(&due, true);
@@ -114,17 +117,18 @@ impl Chip {
         if self.device.is_none() || matches!(self.trust, Trust::Lost { .. } | Trust::Trapping) {
             return;
         }
-        if self.writes_now() {
+        // Their rows are gone, or the ports trap and nothing meets them any more
+        if self.writes_now() || matches!(self.trust, Trust::Trapped { .. }) {
             for id in self.counts.ask() {
                 let mut query = Command::of(raw::TND_OP_QUERY, &counter(id));
                 query.output = true;
                 self.aside(What::Last(id), query);
             }
-            if self.leases()
-                && let Some(ask) = self.room.ask()
-            {
-                self.aside(What::Lease, ask);
-            }
+        }
+        if self.leases()
+            && let Some(ask) = self.room.ask()
+        {
+            self.aside(What::Lease, ask);
         }
         if self.counts.begins() {
             self.read_page(What::ReadPorts, 0);
@@ -274,10 +278,7 @@ impl Chip {
                 self.lookups.unread();
                 self.read_page(What::Read, 0);
             }
-            What::Read if status.is_some() => {
-                self.counts.unreadable(now_ns);
-                self.counts.ends(true);
-            }
+            What::Read if status.is_some() => self.counts.refused(now_ns),
             What::Read | What::ReadPorts => self.counts.ends(false),
             What::Lease if ok => {
                 self.room.granted(cpl.result as u32);
@@ -406,6 +407,7 @@ impl Chip {
         self.room.void();
         self.uses.lost(self.now_ns);
         self.leaving.clear();
+        self.counts.unasked(self.now_ns);
         self.device = None;
         self.trust = Trust::Lost { why: why.into() };
     }

@@ -38,6 +38,8 @@ const READS: u32 = 200;
 const READ: std::time::Duration = std::time::Duration::from_millis(5);
 /// Buckets of a group that are said in one line; `buckets` has all.
 const BUCKETS: usize = 4;
+/// Rules whose reasons are put into words for one page: a flow may be in thousands.
+const RULES: usize = 10_000;
 /// Rows of one page.
 const ROWS: u32 = 10_000;
 
@@ -206,6 +208,7 @@ pub(crate) async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError
             chip.is_none_or(|c| c.read_done() >= read || c.lost().is_some())
         };
         if api.of(lsi.clone(), done).await? {
+            api.of(lsi.clone(), |l| l.agent.refresh_use()).await?;
             break;
         }
         tokio::time::sleep(READ).await;
@@ -259,6 +262,7 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
             };
             let most = rows(which.limit) as usize;
             let mut items = Vec::new();
+            let mut rules = 0;
             let next = switch.flow_page(&filter, which.cursor, ROWS, |f| {
                 let (packets, bytes) = dp.counted(&f);
                 let (place, why) = place(dp.chip(), &f);
@@ -279,7 +283,8 @@ async fn flows(State(api): State<Api>, Query(which): Query<Which>) -> ApiResult<
                     "hard_timeout": f.flow.hard,
                     "flags": f.flow.flags,
                 }));
-                match items.len() < most {
+                rules += dp.chip().map_or(0, |c| c.rules(f.number));
+                match items.len() < most && rules < RULES {
                     true => ControlFlow::Continue(()),
                     false => ControlFlow::Break(()),
                 }

@@ -52,6 +52,7 @@ pub struct Asic {
 }
 
 /// A port of the front panel: number for controllers, name, address.
+#[derive(PartialEq, Eq)]
 pub struct FrontPort {
     pub number: u32,
     pub name: String,
@@ -91,6 +92,20 @@ impl Panel {
             members: false,
             ports: list.collect(),
         }
+    }
+
+    /// What of another chip is not as it is here.
+    fn other(&self, is: &Panel) -> Option<String> {
+        if self.profile != is.profile {
+            return Some(format!("{} instead of {}", is.profile, self.profile));
+        }
+        let (had, has) = (self.ports.len(), is.ports.len());
+        if had != has {
+            return Some(format!("with {has} ports instead of {had}"));
+        }
+        let mut both = self.ports.values().zip(is.ports.values());
+        let (_, (_, port)) = both.find(|(a, b)| a != b)?;
+        Some(format!("whose {} has another number or address", port.name))
     }
 
     /// A port, by the N of `swpN`: the chip's own number, name and address.
@@ -257,7 +272,15 @@ impl Asic {
     ) -> anyhow::Result<()> {
         let sal = match &mut self.sal {
             Some(sal) => sal,
-            none => none.insert(connect(&self.socket, &self.name)?),
+            none => {
+                let sal = connect(&self.socket, &self.name)?;
+                if let Some(other) = self.panel.other(&Panel::of(sal.platform())) {
+                    return Err(anyhow!(
+                        "another chip is there, {other}: tandem openflow down, and up"
+                    ));
+                }
+                none.insert(sal)
+            }
         };
         let (control, io) = sal.attach(Attach::Cold)?;
         let watch = |fd: BorrowedFd<'_>| poller.add(Token::Chip, fd, true, false);
@@ -423,6 +446,36 @@ pub fn owner(lsis: &mut [Lsi], port: u16) -> Option<(&mut Lsi, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_chip_is_not_taken_for_the_one_that_was_there() {
+        let panel = |profile: &str, ports: &[(u8, u8)]| Panel {
+            profile: profile.into(),
+            ports: ports
+                .iter()
+                .map(|(n, last)| {
+                    let port = FrontPort {
+                        number: (*n).into(),
+                        name: format!("swp{n}"),
+                        mac: [2, 0, 0, 0, 0, *last],
+                    };
+                    (u16::from(*n), (*n, port))
+                })
+                .collect(),
+        };
+        let had = panel("tiny", &[(1, 1), (2, 2)]);
+        assert_eq!(had.other(&panel("tiny", &[(1, 1), (2, 2)])), None);
+        let said = |is: Panel| had.other(&is).unwrap();
+        assert_eq!(
+            said(panel("nxp-t1040", &[(1, 1), (2, 2)])),
+            "nxp-t1040 instead of tiny"
+        );
+        assert_eq!(said(panel("tiny", &[(1, 1)])), "with 1 ports instead of 2");
+        assert_eq!(
+            said(panel("tiny", &[(1, 1), (2, 9)])),
+            "whose swp2 has another number or address"
+        );
+    }
 
     #[test]
     fn pauses_between_attempts_grow_from_their_end() {

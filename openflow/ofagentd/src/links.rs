@@ -438,9 +438,11 @@ impl Links {
             }
             // it reads again, so that what it had sent meanwhile is looked at
             let takes = c.takes();
+            // Behind a message that waits there may be an echo request
+            let reads = takes || c.is_held();
             let room = !agent.room(conn).is_empty();
             link.more |= takes && (waited || link.unread && room);
-            let wanted = (takes && room && link.over.is_none(), link.blocked);
+            let wanted = (reads && room && link.over.is_none(), link.blocked);
             if wanted != link.interest
                 && poller
                     .change(Token::Link(self.lsi, *id), &link.stream, wanted.0, wanted.1)

@@ -300,9 +300,14 @@ impl Why {
             (None, m) => format!("a match without {}", names(m)),
         };
         Some(match self {
-            Why::Miss { turned: 0 } | Why::Mac { turned: 0, .. } | Why::Acl { turned: 0, .. } => {
-                return None;
+            Why::Miss { turned: 0 }
+            | Why::Mac {
+                turned: 0,
+                asked: false,
+                ..
             }
+            | Why::Acl { turned: 0, .. } => return None,
+            Why::Mac { turned: 0, .. } => "a packet of it".to_owned(),
             Why::Miss { .. } | Why::Mac { .. } | Why::Acl { .. } => {
                 "that the flows in front that turn it get into the chip, or go".to_owned()
             }

@@ -177,6 +177,13 @@ impl Framer {
         Ok(Some(message))
     }
 
+    /// Is the next message a whole one of this kind?
+    pub fn has(&self, kind: u8) -> bool {
+        let waiting = self.bytes.get(self.start..self.end).unwrap_or_default();
+        let header = Header::of(waiting).filter(|h| h.kind == kind);
+        header.is_some_and(|h| (HEADER..=waiting.len()).contains(&usize::from(h.length)))
+    }
+
     /// Bytes that wait, of whole messages and of a part of one.
     pub fn waiting(&self) -> usize {
         self.end - self.start

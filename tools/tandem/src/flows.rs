@@ -111,13 +111,13 @@ fn explain_text(v: &Value) -> String {
             _ => format!(", of flows {}", flows.join(" > ")),
         };
         line("", format!("{matching} => {}{chain}", cell(&r["does"])));
-        let place = match r["place"].as_str() {
-            None => String::new(),
-            Some(place) => format!("{place}: "),
-        };
-        // the reason begins with the same word where there is no row
+        // the reason says so itself where the software has packets of it by design
         let why = cell(&r["why"]);
-        let why = why.strip_prefix(&place).unwrap_or(&why);
+        let said = ["software: ", "partly software: ", "nowhere: "];
+        let place = match r["place"].as_str() {
+            Some(place) if !said.iter().any(|s| why.starts_with(s)) => format!("{place}: "),
+            _ => String::new(),
+        };
         line("  where", format!("{place}{why}"));
         if let Some(o) = others(&r["turned_by"]) {
             line("  turned by", o);

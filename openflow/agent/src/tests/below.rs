@@ -150,3 +150,36 @@ fn a_barrier_waits_for_nobody_who_writes_behind_it() {
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].kind, BARRIER_REPLY);
 }
+
+/// While the chip is lost nobody can say that its answers are right: a barrier waits, and with it all that came behind it.
+/// Whether the switch lives can be said.
+#[test]
+fn an_echo_behind_a_barrier_that_waits_is_answered() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    assert!(b.agent.chip_mut().unwrap().lost().is_some());
+    assert_eq!(b.ask(id, &Request::Barrier), []);
+    for _ in 0..300 {
+        let said = b.ask(id, &Request::Echo(&[1, 2]));
+        assert_eq!(said.len(), 1);
+        assert_eq!((said[0].kind, &said[0].body[..]), (ECHO_REPLY, &[1, 2][..]));
+    }
+    // what is behind another message is behind that
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
+    assert_eq!(b.ask(id, &Request::Echo(&[3])), []);
+    let flows: u32 = b
+        .agent
+        .datapath()
+        .switch()
+        .table_stats()
+        .map(|t| t.active)
+        .sum();
+    assert_eq!(flows, 0);
+    let now = b.now;
+    let chip = b.agent.chip_mut().unwrap();
+    chip.attach(Box::new(Slow::default()), now).unwrap();
+    while chip.turn(now) {}
+    while b.agent.work(id, 100, now, &mut b.out) {}
+    let said: Vec<u8> = b.said(id).iter().map(|s| s.kind).collect();
+    assert_eq!(said, [BARRIER_REPLY, ECHO_REPLY]);
+}

@@ -4,7 +4,7 @@
 use super::*;
 use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_openflow::model::*;
-use tandem_openflow::{Action, port};
+use tandem_openflow::{Action, Field, Match, Oxm, port};
 
 /// A switch with a flow that all packets meet, a group, a meter, and a packet that went from port 1 to port 2.
 fn busy(version: Version) -> (Bench, ConnId) {
@@ -344,4 +344,40 @@ fn many_flows_are_told_in_many_turns() {
         few.matching.fields = vec![Oxm::exact(Field::EthDst, 20_000)];
         assert_eq!(b.ask(id, &asks(Asks::Flow(few))).len(), 1);
     }
+}
+
+/// A sum of many flows is not made in one turn: packets would wait.
+#[test]
+fn a_sum_of_many_flows_takes_several_turns() {
+    let mut b = Bench::new(Settings::default());
+    let id = b.connect(Version::V13);
+    for n in 0..10_000u32 {
+        let flow = FlowMod {
+            matching: Match {
+                fields: vec![Oxm::exact(Field::EthDst, u128::from(n))],
+                exact: false,
+            },
+            ..blank()
+        };
+        b.fine(id, &Request::FlowMod(flow));
+    }
+    let mut message = Vec::new();
+    encode_request(
+        Version::V13,
+        77,
+        &asks(Asks::Aggregate(all_flows())),
+        &mut message,
+    )
+    .unwrap();
+    let room = b.agent.room(id);
+    room[..message.len()].copy_from_slice(&message);
+    b.agent.filled(id, message.len(), b.now);
+    let mut turns = 0;
+    while b.agent.work(id, 100, b.now, &mut b.out) {
+        turns += 1;
+    }
+    assert!(turns >= 3, "{turns}");
+    let said = b.said(id);
+    assert_eq!(said.len(), 1);
+    assert_eq!(be(&said[0].body[8 + 16..8 + 20]), 10_000);
 }

@@ -5,6 +5,7 @@ use super::device::Fate;
 use super::universe::FIRST;
 use super::world::World;
 use crate::Lookup;
+use tandem_abi::raw;
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod};
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version};
@@ -478,4 +479,87 @@ fn an_entry_of_two_idle_flows_waits_for_both() {
         }
     }
     assert_eq!((gone, w.flows().len()), (Some(15), 2));
+}
+
+/// Flows that went while nobody can be asked are told of, with numbers that are not known.
+#[test]
+fn what_goes_while_the_chip_is_lost_does_not_wait_for_it() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let fields = |n: u32| [(Field::EthType, 0x2000 + u128::from(n))];
+    for n in 0..3 {
+        w.flow_mod(&add(1, &fields(n), 2));
+    }
+    w.rest();
+    w.send(1, &frame(0x2000));
+    // the last count of this one is on its way when the device dies, the next goes while it is dead
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &fields(0), 2));
+    w.die();
+    w.now += 1_000_000;
+    w.chip.turn(w.now);
+    assert!(w.chip.lost().is_some());
+    assert_eq!(w.last_counts(), 0);
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &fields(1), 2));
+    w.chip.turn(w.now);
+    assert_eq!(w.last_counts(), 0);
+    // and the one that is there was perhaps used until then
+    let used = w.chip.take_used();
+    let last = used.iter().find(|(flow, _)| *flow == 2);
+    assert_eq!(last.map(|(_, at)| *at), Some(w.now), "{used:?}");
+    w.check_counts();
+}
+
+/// The ports trap, so what the rows have counted stays: the last count does not wait until they can be deleted.
+#[test]
+fn what_goes_while_the_chip_is_trapped_is_told_with_its_numbers() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let fields = [(Field::EthType, 0x2000)];
+    w.flow_mod(&add(1, &fields, 2));
+    w.rest();
+    w.send(1, &frame(0x2000));
+    w.refuses = (raw::TND_OP_CREATE, u32::MAX);
+    w.flow_mod(&add(1, &[(Field::EthType, 0x2001)], 2));
+    while w.step() {}
+    assert!(!w.chip.is_open() && w.chip.lost().is_none());
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &fields, 2));
+    while w.step() {}
+    assert_eq!(w.last_counts(), 0);
+    w.refuses.1 = 0;
+    w.check_counts();
+    assert!(w.chip.is_open());
+}
+
+/// A page of counters that is refused is asked for again.
+#[test]
+fn one_read_that_is_refused_loses_no_number() {
+    for refused in [1, 2, 3] {
+        let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+        w.rest();
+        w.flow_mod(&add(1, &[(Field::EthType, 0x2000)], 2));
+        w.rest();
+        w.send(1, &frame(0x2000));
+        // each time the ports are read first, and go without
+        w.refuses = (raw::TND_OP_DUMP, 2 * refused);
+        w.read();
+        let known = w.chip.counted(0).0;
+        assert_eq!(known, (refused < 3).then_some(1), "{refused}");
+    }
+}
+
+/// Four domains are no domain for each VLAN, whatever is attached to.
+#[test]
+fn tiny_is_not_looked_up_by_vlan() {
+    let ports = Vec::new();
+    let setup = crate::Setup {
+        slice: crate::Slice::default(),
+        profile: "tiny".into(),
+        lookup: Lookup::Vlan,
+        version: Version::V13,
+        ports,
+        local: false,
+        chains: crate::Limits::default(),
+    };
+    let why = crate::Chip::new(setup).err().map(|e| e.to_string());
+    assert!(why.is_some_and(|w| w.contains("4 forwarding domains")));
 }

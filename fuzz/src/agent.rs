@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The OpenFlow switch as a whole: bytes of several controllers, frames, links, time, and a chip below that answers,
+//! refuses, keeps silent and dies as the bytes say.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::BorrowedFd;
+
+use tandem_abi::raw;
+use tandem_ofagent::{Agent, ConnId, Settings, Wires};
+use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice};
+use tandem_openflow::random::Source;
+use tandem_openflow::{Header, Version, encode_request};
+use tandem_packet::{Buffer, Frame, Offload};
+use tandem_sal::control::ControlCounters;
+use tandem_sal::{Device, Outcome, PostError, Request, SalError};
+use zerocopy::IntoBytes;
+
+use crate::input::Input;
+
+const PORTS: u8 = 4;
+const CONTROLLERS: usize = 3;
+const SECOND: u64 = 1_000_000_000;
+
+/// What leaves by ports that are there.
+struct Out;
+
+impl Wires for Out {
+    fn send(&mut self, port: u32, _queue: Option<u32>, frame: &Frame<'_>) {
+        assert!((1..=u32::from(PORTS)).contains(&port), "port {port}");
+        assert!(frame.len() >= 14);
+    }
+}
+
+/// Answers what it is told as it was told to.
+#[derive(Default)]
+struct Told {
+    posted: VecDeque<(u64, raw::tnd_cpl)>,
+    fates: VecDeque<u8>,
+}
+
+impl Device for Told {
+    fn epoch(&self) -> u32 {
+        1
+    }
+    fn counters(&self) -> ControlCounters {
+        ControlCounters::default()
+    }
+    fn limit(&self, _pair: usize) -> usize {
+        64
+    }
+    fn outstanding(&self) -> usize {
+        self.posted.len()
+    }
+    fn post(
+        &mut self,
+        _pair: usize,
+        token: u64,
+        request: &Request<'_>,
+        _now_ns: u64,
+    ) -> Result<(), PostError> {
+        if self.posted.len() >= 64 {
+            return Err(PostError::Full);
+        }
+        let cpl = raw::tnd_cpl {
+            op: request.op,
+            cls: request.cls,
+            ..raw::tnd_cpl::default()
+        };
+        self.posted.push_back((token, cpl));
+        Ok(())
+    }
+    fn flush(&mut self) {}
+    fn reap(
+        &mut self,
+        _now_ns: u64,
+        _budget: usize,
+        sink: &mut dyn FnMut(Outcome),
+    ) -> Result<usize, SalError> {
+        let Some((token, mut cpl)) = self.posted.pop_front() else {
+            return Ok(0);
+        };
+        let output = Vec::new();
+        match self.fates.pop_front() {
+            Some(255) => return Err(SalError::Unanswered(1)),
+            Some(250..) => {
+                sink(Outcome::TimedOut { token });
+                return Ok(1);
+            }
+            Some(240..) => cpl.status = raw::TND_ST_FAULT,
+            Some(230..) => cpl.status = raw::TND_ST_TABLE_FULL,
+            _ => {}
+        }
+        sink(Outcome::Done { token, cpl, output });
+        Ok(1)
+    }
+    fn arm(&mut self) -> Result<bool, SalError> {
+        Ok(true)
+    }
+    fn disarm(&mut self) {}
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+    fn call(
+        &mut self,
+        _what: &'static str,
+        _request: &Request<'_>,
+    ) -> Result<(raw::tnd_cpl, Vec<u8>), SalError> {
+        let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)].map(|(name, size)| {
+            let mut pool = raw::tnd_pool {
+                size,
+                free: size,
+                ..raw::tnd_pool::default()
+            };
+            tandem_abi::set_name(&mut pool.name, name);
+            pool
+        });
+        Ok((raw::tnd_cpl::default(), pools.as_bytes().to_vec()))
+    }
+}
+
+fn mac(n: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, n]
+}
+
+fn hello(version: Version) -> [u8; 8] {
+    [version as u8, 0, 0, 8, 0, 0, 0, 1]
+}
+
+/// The switch, and what its controllers have read and not looked at.
+struct World {
+    agent: Agent,
+    read: BTreeMap<ConnId, Vec<u8>>,
+    now: u64,
+}
+
+impl World {
+    fn new(how: u8) -> World {
+        let mut agent = Agent::new(
+            Settings {
+                tables: 4,
+                max_flows: 64,
+                queues: 2,
+                ..Settings::default()
+            },
+            1,
+        );
+        for n in 1..=PORTS {
+            agent.add_port(n.into(), &format!("swp{n}"), mac(n), (true, 1_000), 1);
+        }
+        if how & 1 == 0 {
+            let ports = (1..=PORTS).map(|n| PortOf {
+                number: n.into(),
+                port: n,
+                mac: mac(n),
+            });
+            let chip = Chip::new(Setup {
+                profile: "tiny".into(),
+                lookup: Lookup::Address,
+                version: Version::V13,
+                ports: ports.collect(),
+                local: false,
+                chains: Limits::default(),
+                slice: Slice::default(),
+            });
+            agent.set_chip(chip.expect("tiny is known"));
+        }
+        World {
+            agent,
+            read: BTreeMap::new(),
+            now: 1,
+        }
+    }
+
+    fn connect(&mut self, version: Version) -> Option<ConnId> {
+        let id = self.agent.connected("fuzz".into(), self.now)?;
+        self.read.insert(id, Vec::new());
+        self.feed(id, &hello(version));
+        Some(id)
+    }
+
+    /// Bytes of a controller, as far as there is room for them.
+    fn feed(&mut self, id: ConnId, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.agent.room(id);
+            let n = room.len().min(bytes.len());
+            if n == 0 {
+                return;
+            }
+            room[..n].copy_from_slice(&bytes[..n]);
+            self.agent.filled(id, n, self.now);
+            bytes = &bytes[n..];
+            self.work();
+        }
+    }
+
+    /// As the switch's thread does: messages, time, the chip.
+    fn work(&mut self) {
+        for id in self.read.keys().copied().collect::<Vec<_>>() {
+            self.agent.work(id, 16, self.now, &mut Out);
+        }
+        self.agent.tick(self.now);
+        if let Some(chip) = self.agent.chip_mut() {
+            chip.turn(self.now);
+        }
+    }
+
+    /// A controller reads: whole messages, of its version but for hellos and errors about these.
+    fn take(&mut self, id: ConnId, most: usize) {
+        let n = self.agent.output(id).len().min(most);
+        let Some(read) = self.read.get_mut(&id) else {
+            return;
+        };
+        read.extend_from_slice(&self.agent.output(id)[..n]);
+        self.agent.sent(id, n, self.now);
+        let agreed = self.agent.conn(id).and_then(|c| c.version());
+        let mut at = 0;
+        while let Some(h) = Header::of(&read[at..]) {
+            assert!(h.length >= 8, "a message of {} bytes", h.length);
+            let ours = agreed.is_none_or(|v| h.version == v as u8);
+            assert!(ours || h.kind < 2, "version {} kind {}", h.version, h.kind);
+            if read.len() < at + usize::from(h.length) {
+                break;
+            }
+            at += usize::from(h.length);
+        }
+        read.drain(..at);
+        if self.agent.output(id).is_empty()
+            && self.agent.conn(id).is_some_and(|c| c.end().is_some())
+        {
+            self.agent.disconnected(id);
+            self.read.remove(&id);
+        }
+    }
+
+    fn attach(&mut self, fates: &[u8]) {
+        let now = self.now;
+        if let Some(chip) = self.agent.chip_mut()
+            && chip.lost().is_some()
+        {
+            let told = Told {
+                fates: fates.iter().copied().collect(),
+                ..Told::default()
+            };
+            chip.attach(Box::new(told), now).expect("tiny's sizes");
+        }
+    }
+
+    fn nth(&self, n: u8) -> Option<ConnId> {
+        let all: Vec<ConnId> = self.read.keys().copied().collect();
+        all.get(usize::from(n) % all.len().max(1)).copied()
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        let (kind, n) = (input.u8(), input.u8());
+        match kind % 10 {
+            0 if self.read.len() < CONTROLLERS => {
+                let version = if n & 1 == 0 {
+                    Version::V13
+                } else {
+                    Version::V10
+                };
+                self.connect(version);
+            }
+            // anything, or what a controller might say
+            1 => {
+                if let Some(id) = self.nth(kind >> 4) {
+                    self.feed(id, input.take(n.into()));
+                }
+            }
+            2..=4 => {
+                let bytes = input.take(n.into());
+                if let Some(id) = self.nth(kind >> 4) {
+                    let version = self.agent.conn(id).and_then(|c| c.version());
+                    let version = version.unwrap_or(Version::V13);
+                    let mut message = Vec::new();
+                    let request = Source::new(bytes).request(version);
+                    if encode_request(version, n.into(), &request, &mut message).is_ok() {
+                        self.feed(id, &message);
+                    }
+                }
+            }
+            5 => {
+                let mut buffer = Buffer::with_capacity(1024);
+                if buffer.set(input.take(n.into())) {
+                    let port = u32::from(kind >> 4) % (u32::from(PORTS) + 2);
+                    let mut frame = buffer.frame(Offload::NONE);
+                    self.agent.frame(port, &mut frame, self.now, &mut Out);
+                }
+            }
+            6 => self.now += u64::from(n) * (SECOND >> (kind >> 4)),
+            7 => self.attach(input.take(n.into())),
+            8 => {
+                if let Some(id) = self.nth(kind >> 4) {
+                    self.take(id, usize::from(n) << 6);
+                }
+            }
+            _ => {
+                let (port, id) = (1 + n % PORTS, self.nth(kind >> 4));
+                match (n >> 4, id) {
+                    (0..=5, _) => {
+                        let up = n >> 4 & 1 == 0;
+                        self.agent.set_link(port.into(), up, 1_000, self.now);
+                    }
+                    (6..=7, Some(id)) => self.agent.deaf(id),
+                    (8..=9, Some(id)) => {
+                        self.agent.disconnected(id);
+                        self.read.remove(&id);
+                    }
+                    _ => {
+                        if let Some(chip) = self.agent.chip_mut() {
+                            chip.lose("told to");
+                        }
+                    }
+                }
+            }
+        }
+        self.work();
+    }
+
+    /// Whatever was: with a chip that does what it is told, a controller that comes now has its barrier answered.
+    fn end(&mut self) {
+        for id in self.read.keys().copied().collect::<Vec<_>>() {
+            self.agent.disconnected(id);
+        }
+        self.read.clear();
+        let version = self.agent.datapath().version();
+        let id = self.connect(version).expect("nobody else is there");
+        let barrier = if version == Version::V10 { 18 } else { 20 };
+        self.feed(id, &[version as u8, barrier, 0, 8, 0, 0, 0, 9]);
+        for _ in 0..20_000 {
+            self.attach(&[]);
+            self.work();
+            let out = self.agent.output(id);
+            let mut at = 0;
+            while let Some(h) = Header::of(out.get(at..).unwrap_or_default()) {
+                if h.kind == barrier + 1 {
+                    return;
+                }
+                at += usize::from(h.length);
+            }
+            // what was refused is tried again after a while
+            self.now += SECOND / 100;
+            assert!(
+                self.agent.conn(id).is_some_and(|c| c.end().is_none()),
+                "{:?}",
+                self.agent.conn(id).map(|c| c.end())
+            );
+        }
+        panic!("no answer to a barrier: {:?}", self.agent.chip_mut());
+    }
+}
+
+/// The first byte: with a chip or without. Then steps.
+pub(crate) fn agent(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut w = World::new(input.u8());
+    while !input.is_empty() {
+        w.step(&mut input);
+    }
+    w.end();
+}
