@@ -354,20 +354,6 @@ pub(super) async fn tables(
     for r in rifs.values_mut().filter(|r| lacking.contains(&r.vrf)) {
         r.flags &= !raw::TND_RIF_V4;
     }
-    // a broadcast address is an entry only where its connected prefix is none: whether it had room those tables do not tell
-    let connected = |r: &raw::tnd_route| {
-        let trap = (raw::TND_AF_INET, raw::TND_ACT_TRAP);
-        (r.family, r.action) == trap && u16::from(r.reason) == raw::TND_TRAP_CONNECTED
-    };
-    let bare = want
-        .routes
-        .iter()
-        .filter(|(k, r)| connected(r) && !stands(*k, *r));
-    let bare: HashSet<u16> = bare.map(|(_, r)| r.vrf).collect();
-    for (k, r) in rifs.iter_mut().filter(|(_, r)| bare.contains(&r.vrf)) {
-        let there = found.rifs.get(k).map_or(0, |f| f.flags);
-        r.flags &= there | !raw::TND_RIF_V4;
-    }
     let missing = |k: &&_| !found.rifs.contains_key(*k);
     let failed = api.ask(|core| core.store.rifs_failed()).await?;
     if failed == rifs.keys().filter(missing).count() {
