@@ -31,8 +31,8 @@ use tandem_linux::{netns, xdp, xdp_flood};
 /// The paper's, with their FCS.
 const SIZES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1500];
 const PORTS: [usize; 2] = [2, 8];
-/// Frames of one call of a sender; all ports' take turns.
-const CALL: u32 = 60_000;
+/// Frames of one call of each port's sender, all ports together: they take turns.
+const CALL: usize = 240_000;
 /// Preamble and gap of a frame on a wire.
 const ON_WIRE: u32 = 20;
 const LINE_BPS: f64 = 1e9;
@@ -169,7 +169,7 @@ impl Bed {
                 pin(1)?;
                 let to = xdp_flood::load_redirect(netns_ifindex(&format!("g{port}"))?)?;
                 while !stop.load(Ordering::Relaxed) {
-                    xdp_flood::blast(to.as_fd(), &frame(port, size), CALL)?;
+                    xdp_flood::blast(to.as_fd(), &frame(port, size), (CALL / self.count) as u32)?;
                 }
                 Ok(())
             })

@@ -224,8 +224,7 @@ impl Offload {
     /// Flows in front that nothing keeps from it, because of which its entries trap: so many of them, and how many there
     /// are. Of one flow, as it looks through many.
     pub fn turned_by(&self, id: Id, most: usize) -> (Vec<Id>, u32) {
-        let turned = |e: &&Entry| e.holes > 0 && e.state.real;
-        let Some(e) = self.flows.get(&id).filter(turned) else {
+        let Some(e) = self.flows.get(&id).filter(|e| e.holes > 0 && e.state.real) else {
             return (Vec::new(), 0);
         };
         let (value, mask) = e.answers();
@@ -263,7 +262,7 @@ impl Offload {
             Stand::Mac => (0, 1),
             stand => (e.lines(stand), 0),
         };
-        self.flows.get(&id).map_or((0, 0), of)
+        self.flows.get(&id).map_or((0, 0), |e| of(e))
     }
 
     fn not_mac(&self, e: &Entry) -> NotMac {
