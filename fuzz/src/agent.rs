@@ -165,7 +165,7 @@ impl World {
                 chains: Limits::default(),
                 slice: Slice::default(),
             });
-            agent.set_chip(chip.expect("tiny is known"));
+            agent.set_chip(chip.expect("tiny is known"), 0);
         }
         World {
             agent,

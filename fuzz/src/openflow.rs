@@ -127,7 +127,7 @@ fn one_step(s: &mut Switch, version: Version, kind: u8, step: &[u8], now: u64) {
             let port = 1 + u32::from(kind >> 1 & 3);
             s.process(&mut buffer.frame(Offload::NONE), port, now, &mut Out);
         }
-        s.expire(now, 4, &mut gone);
+        s.expire(now, 4, |_| false, &mut gone);
         return;
     }
     match Source::new(step).request(version) {

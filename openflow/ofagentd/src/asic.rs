@@ -450,6 +450,7 @@ mod tests {
     #[test]
     fn another_chip_is_not_taken_for_the_one_that_was_there() {
         let panel = |profile: &str, ports: &[(u8, u8)]| Panel {
+            members: false,
             profile: profile.into(),
             ports: ports
                 .iter()
