@@ -86,6 +86,9 @@ impl Group {
     }
 }
 
+/// What the rules of a group have in common: place, match and domain.
+type GroupKey = (Vec<Step>, Vec<Oxm>, Option<u16>);
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sources {
     /// Beginnings whose table is one question, and the sources that it has for them.
@@ -98,7 +101,7 @@ pub(crate) struct Sources {
     /// Ports of a VLAN whose sources the chip may know.
     known: BTreeMap<Vlan, BTreeSet<u32>>,
     groups: HashMap<u32, Group>,
-    ids: HashMap<(Vec<Step>, Vec<Oxm>, Option<u16>), u32>,
+    ids: HashMap<GroupKey, u32>,
     member_of: HashMap<NodeId, u32>,
     by_vlan: BTreeMap<Vlan, BTreeSet<u32>>,
     by_mac: HashMap<(Vlan, u64), BTreeSet<u32>>,

@@ -407,9 +407,9 @@ impl Offload {
     /// A new flow. One of this number, priority and match is changed in place; another of this number goes first.
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
         let (value, mask) = Key::of_match(&flow.fields);
-        let same =
-            |e: &Box<Entry>| (e.flow.priority, e.value, e.mask) == (flow.priority, value, mask);
-        if self.flows.get(&id).is_some_and(same) {
+        let known = self.flows.get(&id);
+        let known = known.map(|e| (e.flow.priority, e.value, e.mask));
+        if known == Some((flow.priority, value, mask)) {
             self.weigh(id, flow.traffic);
             return self.modify(id, flow.wanted, flow.idle, flow.counted);
         }

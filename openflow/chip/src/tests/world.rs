@@ -372,8 +372,7 @@ impl World {
         }
         self.seen.sent += 1;
         self.seen.asked += u64::from(self.chip.asks);
-        let other = passed.out.iter().any(|(_, f)| f.len() != frame.len());
-        self.seen.forms += u64::from(other);
+        self.seen.forms += u64::from(passed.out.iter().any(|(_, f)| f.len() != frame.len()));
         let all = self.whole.flows_of(TABLE_ALL).len();
         self.seen.chained += u64::from(all > self.whole.flows_of(0).len());
     }
@@ -438,12 +437,10 @@ impl World {
         for c in &changes {
             let f = self.whole.flow(c.flow).unwrap();
             let idle = now - self.whole.flow_count(c.flow).unwrap().last_ns;
-            let timeout = u64::from(f.idle) * 1000 * MS;
             // a chip that is lost keeps nothing alive
-            if self.chip.troubles().attaches == 1 {
-                let early = format!("{f:?} idle for {idle} ns");
-                assert!(idle >= timeout, "{early}\n{}", self.history());
-            }
+            let early = idle < u64::from(f.idle) * 1000 * MS;
+            let early = early && self.chip.troubles().attaches == 1;
+            assert!(!early, "{f:?} idle for {idle} ns\n{}", self.history());
             let gone = FlowMod {
                 command: FlowCommand::DeleteStrict,
                 table: f.table,
