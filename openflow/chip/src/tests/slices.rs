@@ -310,6 +310,10 @@ fn a_port_goes_and_comes_back() {
     for w in [&mut p.red, &mut p.blue] {
         w.flow_mod(&to(&[(Field::InPort, u128::from(FIRST + 1))], FIRST + 2));
         w.flow_mod(&to(&[(Field::InPort, u128::from(FIRST + 2))], port::FLOOD));
+        // what nothing else has is seen
+        let mut tell = to(&[], port::CONTROLLER);
+        tell.priority = 0;
+        w.flow_mod(&tell);
     }
     p.rest();
     assert_eq!([&p.red, &p.blue].map(|w| w.chip.usage().acl_used), [2, 2]);
