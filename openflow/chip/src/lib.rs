@@ -489,39 +489,6 @@ impl Chip {
         self.totals.of(self.ports.chip(number)?)
     }
 
-    // -- the owner's sleep
-
-    /// Before sleeping. True: nothing waits.
-    pub fn arm(&mut self) -> bool {
-        match self.device.as_mut().map(|d| d.arm()) {
-            Some(Ok(quiet)) => quiet,
-            Some(Err(e)) => {
-                self.lose(&e.to_string());
-                true
-            }
-            None => true,
-        }
-    }
-
-    /// After waking.
-    pub fn disarm(&mut self) {
-        if let Some(d) = &mut self.device {
-            d.disarm();
-        }
-    }
-
-    /// When [`Chip::turn`] is to be called at the latest.
-    pub fn next_ns(&self) -> Option<u64> {
-        let device = self.device.as_ref();
-        let overdue = device.and_then(|d| d.next_deadline_ns());
-        let asks = device.and_then(|_| self.uses.next_ns());
-        let overdue = overdue.into_iter().chain(asks).min();
-        match self.trust {
-            Trust::Trapped { retry_ns } => Some(overdue.map_or(retry_ns, |o| o.min(retry_ns))),
-            _ => overdue,
-        }
-    }
-
     // -- writes
 
     fn guards(&self) -> Vec<raw::tnd_acl_entry> {

@@ -658,18 +658,13 @@ impl World {
         self.read();
         let both = self.soft.table_stats().zip(self.whole.table_stats());
         for ((s, w), (lookups, matched)) in both.zip(self.chip.looked_up()) {
-            for (chip, soft, whole) in [
+            let of = [
                 (lookups, s.count.lookups, w.count.lookups),
                 (matched, s.count.matched, w.count.matched),
-            ] {
-                assert!(
-                    chip.is_none_or(|n| n + soft == whole),
-                    "table {}: chip {chip:?}, software {soft}, all {whole}\n{:#?}\n{}",
-                    s.table,
-                    self.flows(),
-                    self.history()
-                );
-            }
+            ];
+            let right = of.iter().all(|(c, s, w)| c.is_none_or(|n| n + s == *w));
+            let said = (s.table, of, self.flows());
+            assert!(right, "chip, software, all: {said:#?}\n{}", self.history());
         }
         for n in self.whole.flows_of(TABLE_ALL) {
             let (Some(s), Some(w)) = (self.soft.flow_count(n), self.whole.flow_count(n)) else {
