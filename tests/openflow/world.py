@@ -233,7 +233,7 @@ class ChipAgent(Agent):
 
 
 CHIPS = {chip: type(chip, (ChipAgent,), {"profile": chip}) for chip in ("nxp-t1040", "arista-7500e")}
-TARGETS = {"ovs": Ovs, "ofagentd": Agent, **CHIPS}
+TARGETS: dict = {"ovs": Ovs, "ofagentd": Agent, **CHIPS}
 
 
 def missing(target):
