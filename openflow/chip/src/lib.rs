@@ -515,35 +515,6 @@ impl Chip {
         }
     }
 
-    /// Rules' entries trap, so that it is seen whether they are used, or no longer.
-    pub(crate) fn ask(&mut self, rules: &[RuleId], to: bool) {
-        if rules.is_empty() {
-            return;
-        }
-        let flows: Vec<(RuleId, bool)> = rules.iter().map(|r| (*r, to)).collect();
-        for w in self.offload.ask(&flows) {
-            self.write(w);
-        }
-        for rule in rules {
-            self.stands(*rule);
-        }
-    }
-
-    /// The flows of a rule that have an idle timeout.
-    fn timed(&self, rule: RuleId) -> Vec<FlowId> {
-        let flows = self.flows_of.get(&rule);
-        self.uses.timed(flows.map_or(&[][..], Vec::as_slice))
-    }
-
-    /// Who asks whether a rule's entry is used learns how it stands.
-    fn stands(&mut self, rule: RuleId) {
-        let (flows, entry) = (self.timed(rule), self.offload.forwards(rule));
-        let (now, mark) = (self.now_ns, self.mark());
-        if self.uses.stands(rule, flows, entry, now, mark) {
-            self.ask(&[rule], false);
-        }
-    }
-
     fn write(&mut self, w: Write) {
         match w {
             Write::RowAdd {

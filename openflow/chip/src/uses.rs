@@ -19,6 +19,8 @@ use foldhash::{HashMap, HashSet};
 use tandem_ofcompose::{FlowId, RuleId};
 use tandem_ofoffload::{Forwards, MacKey};
 
+use crate::Chip;
+
 const SECOND: u64 = 1_000_000_000;
 /// Entries that begin to be asked in one turn.
 pub(crate) const ASKS: usize = 256;
@@ -228,5 +230,36 @@ impl Uses {
 
     pub fn take_asks(&mut self) -> Vec<FlowId> {
         std::mem::take(&mut self.asks)
+    }
+}
+
+impl Chip {
+    /// Rules' entries trap, so that it is seen whether they are used, or no longer.
+    pub(crate) fn ask(&mut self, rules: &[RuleId], to: bool) {
+        if rules.is_empty() {
+            return;
+        }
+        let flows: Vec<(RuleId, bool)> = rules.iter().map(|r| (*r, to)).collect();
+        for w in self.offload.ask(&flows) {
+            self.write(w);
+        }
+        for rule in rules {
+            self.stands(*rule);
+        }
+    }
+
+    /// The flows of a rule that have an idle timeout.
+    pub(crate) fn timed(&self, rule: RuleId) -> Vec<FlowId> {
+        let flows = self.flows_of.get(&rule);
+        self.uses.timed(flows.map_or(&[][..], Vec::as_slice))
+    }
+
+    /// Who asks whether a rule's entry is used learns how it stands.
+    pub(crate) fn stands(&mut self, rule: RuleId) {
+        let (flows, entry) = (self.timed(rule), self.offload.forwards(rule));
+        let (now, mark) = (self.now_ns, self.mark());
+        if self.uses.stands(rule, flows, entry, now, mark) {
+            self.ask(&[rule], false);
+        }
     }
 }

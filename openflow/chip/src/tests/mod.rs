@@ -4,6 +4,7 @@ mod device;
 mod frames;
 mod pipelines;
 mod property;
+mod seen;
 mod slices;
 mod universe;
 mod words;

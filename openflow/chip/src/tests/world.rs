@@ -10,6 +10,7 @@
 //! Between a change and `is_settled` the answer is the one from before or the one from after (`states`).
 
 use super::device::{Fate, Inner, Passed, Shared};
+pub use super::seen::Seen;
 use super::universe::FIRST;
 use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally, parts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,38 +76,6 @@ struct Leaving {
     tally: Tally,
     soft: (u64, u64),
     whole: (u64, u64),
-}
-
-/// What became of frames that the chip was shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Seen {
-    pub trapped: u64,
-    pub sent: u64,
-    pub dropped: u64,
-    /// Sent while sources were asked for.
-    pub asked: u64,
-    /// Sent while there were flows of several tables.
-    pub chained: u64,
-    /// Sent with another tag than it came with, or in two forms.
-    pub forms: u64,
-    /// Flows that were idle.
-    pub ended: u64,
-}
-
-impl Seen {
-    pub fn answered(&self) -> u64 {
-        self.sent + self.dropped
-    }
-
-    pub fn add(&mut self, other: &Seen) {
-        self.trapped += other.trapped;
-        self.sent += other.sent;
-        self.dropped += other.dropped;
-        self.asked += other.asked;
-        self.chained += other.chained;
-        self.ended += other.ended;
-        self.forms += other.forms;
-    }
 }
 
 /// The software's switch without flows.
