@@ -512,8 +512,8 @@ def test_another_chip_is_not_taken_for_it(sw):
         return sw.status()["chip"]["state"]
     other = asicd("--profile", "arista-7500e")
     try:
-        net.wait_until("it to be refused", lambda: "another chip is there, arista-7500e instead of nxp-t1040" in state(),
-                       timeout=30)
+        refused = "another chip is there, arista-7500e instead of nxp-t1040"
+        net.wait_until("it to be refused", lambda: refused in state(), timeout=30)
     finally:
         other.kill()
         other.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logical OpenFlow switches: some of the ports each, numbers, controllers and tables of their own, and nothing of another's."""
+"""Logical OpenFlow switches: some of the ports each, numbers, controllers and tables of their own, nothing of another's."""
 
 import struct
 
@@ -73,7 +73,7 @@ def test_two_versions_at_once_and_nothing_between_them(sw, below):
     before = seen(sw)
     # no neighbour is known that could be asked alone: each is asked by broadcast, with IP behind it
     for a in (1, 3):
-        sw.hosts[a - 1].ip(f"neigh replace 10.0.0.9 lladdr ff:ff:ff:ff:ff:ff dev eth0")
+        sw.hosts[a - 1].ip("neigh replace 10.0.0.9 lladdr ff:ff:ff:ff:ff:ff dev eth0")
         sw.hosts[a - 1].exec("ping", "-n", "-c", 3, "-i", "0.2", "-W", "1", "10.0.0.9", check=False)
     got = [b - a for a, b in zip(before, seen(sw))]
     assert got[1] == 3 and got[3] == 3 and got[0] == 0 and got[2] == 0, got
@@ -88,8 +88,9 @@ def test_two_versions_at_once_and_nothing_between_them(sw, below):
     red.barrier()
     assert sw.pings(1, 2, 1) == 0 and sw.pings(3, 4, 1) == 1
     rows = {r["lsi"]: r for r in sw.show("lsis")}
-    assert [(r["version_spoken"], r["flows"], r["controllers"], r["datapath_id"]) for r in (rows["red"], rows["blue"])] \
-        == [("1.3", 0, 1, "00000000000000aa"), ("1.0", 2, 1, "00000000000000bb")]
+    told = ("version_spoken", "flows", "controllers", "datapath_id")
+    assert [rows["red"][x] for x in told] == ["1.3", 0, 1, "00000000000000aa"]
+    assert [rows["blue"][x] for x in told] == ["1.0", 2, 1, "00000000000000bb"]
     assert rows["blue"]["members"] == "swp4=1,swp3=2"
     if below:
         places = {f["place"] for f in sw.show("flows", "--lsi", "blue")}

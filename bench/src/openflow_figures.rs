@@ -78,7 +78,7 @@ fn station(port: usize) -> [u8; 6] {
 
 /// The port that a port sends to.
 fn neighbour(port: usize) -> usize {
-    (port - 1 ^ 1) + 1
+    ((port - 1) ^ 1) + 1
 }
 
 /// A frame of so many bytes with its FCS, from a port's station to its neighbour's.

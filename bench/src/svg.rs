@@ -144,7 +144,9 @@ mod tests {
                 dashed: false,
             }],
         };
-        let text = draw("all", &[64, 1500], &[panel]).unwrap();
+        let Ok(text) = draw("all", &[64, 1500], &[panel]) else {
+            unreachable!("a panel is drawn")
+        };
         assert_eq!(text.matches("<circle").count(), 2);
         // the least is at the bottom, the most at the top
         assert!(

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../../../switch/store/tests/common/mod.rs"]
-#[allow(dead_code)]
 mod common;
 #[path = "sources/fake.rs"]
 #[allow(dead_code)]
