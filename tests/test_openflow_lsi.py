@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logical OpenFlow switches: some of the ports each, numbers, controllers and tables of their own, nothing of another's."""
+"""Logical OpenFlow switches: some of the ports each, numbers, controllers, tables of their own, nothing of others."""
 
 import struct
 

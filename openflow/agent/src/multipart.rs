@@ -245,6 +245,9 @@ impl Agent {
             let (filter, from) = (&listing.filter, listing.from);
             let next = switch.flow_page(filter, from, LOOKS, |f| {
                 let (packets, bytes) = dp.counted(&f);
+                if let Some(journal) = &mut journal {
+                    journal.flow_told(&f);
+                }
                 // What is not kept is all ones, and so is a sum of it
                 sum.packets = sum.packets.saturating_add(packets);
                 sum.bytes = sum.bytes.saturating_add(bytes);
@@ -265,6 +268,7 @@ impl Agent {
                     conn.counts.sent += 1;
                 }
             }
+            self.dp.journal = journal;
             return true;
         }
         conn.append(|out| {
