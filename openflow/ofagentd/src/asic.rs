@@ -20,7 +20,7 @@ use tandem_abi::raw;
 use tandem_linux::clock;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice, parts};
 use tandem_packet::{Buffer, Offload};
-use tandem_sal::{Attach, Device, Event, Platform, Sal, SalError, SalIo, Splits};
+use tandem_sal::{Attach, Device, Event, Sal, SalError, SalIo, Splits};
 
 use crate::lsi::Switch;
 use crate::poller::{Poller, Token};
@@ -77,7 +77,8 @@ pub struct Common {
 }
 
 impl Panel {
-    fn of(platform: &Platform) -> Panel {
+    fn of(sal: &Sal) -> Panel {
+        let platform = sal.platform();
         let list = platform.ports.iter().filter_map(|p| {
             let port = u8::try_from(p.port).ok()?;
             let front = FrontPort {
@@ -89,7 +90,7 @@ impl Panel {
         });
         Panel {
             profile: platform.chip.clone(),
-            members: false,
+            members: sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0,
             ports: list.collect(),
         }
     }
@@ -98,6 +99,13 @@ impl Panel {
     fn other(&self, is: &Panel) -> Option<String> {
         if self.profile != is.profile {
             return Some(format!("{} instead of {}", is.profile, self.profile));
+        }
+        if self.members != is.members {
+            let has = |m: bool| if m { "with" } else { "without" };
+            let (has, had) = (has(is.members), has(self.members));
+            return Some(format!(
+                "{has} members of flow ports' domains instead of {had}"
+            ));
         }
         let (had, has) = (self.ports.len(), is.ports.len());
         if had != has {
@@ -184,12 +192,10 @@ impl Asic {
     /// None is there, or one that flows can't stand in.
     pub fn connect(socket: PathBuf, name: String) -> anyhow::Result<Asic> {
         let sal = connect(&socket, &name)?;
-        let platform = sal.platform();
-        for w in &platform.warnings {
+        for w in &sal.platform().warnings {
             tracing::warn!("{w}");
         }
-        let mut panel = Panel::of(platform);
-        panel.members = sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0;
+        let panel = Panel::of(&sal);
         Ok(Asic {
             socket,
             name,
@@ -274,7 +280,7 @@ impl Asic {
             Some(sal) => sal,
             none => {
                 let sal = connect(&self.socket, &self.name)?;
-                if let Some(other) = self.panel.other(&Panel::of(sal.platform())) {
+                if let Some(other) = self.panel.other(&Panel::of(&sal)) {
                     return Err(anyhow!(
                         "another chip is there, {other}: tandem openflow down, and up"
                     ));
@@ -475,6 +481,14 @@ mod tests {
         assert_eq!(
             said(panel("tiny", &[(1, 1), (2, 9)])),
             "whose swp2 has another number or address"
+        );
+        let members = Panel {
+            members: true,
+            ..panel("tiny", &[(1, 1), (2, 2)])
+        };
+        assert_eq!(
+            said(members),
+            "with members of flow ports' domains instead of without"
         );
     }
 

@@ -121,6 +121,12 @@ impl ToChip {
         }
     }
 
+    /// A port is another switch's from here on: nothing that this one sent is to leave by it.
+    pub fn forget(&mut self, port: u16) {
+        self.kept.retain(|(p, _)| *p != port);
+        self.lost.remove(&port);
+    }
+
     /// What the chip's ring had no room for, as far as it has some.
     fn post_kept(&mut self) {
         while let Some((port, frame)) = self.kept.front() {
@@ -196,5 +202,18 @@ mod tests {
         }
         // port 4 is none
         assert_eq!([2, 4].map(|n| chip.dropped(n)), [2, 0]);
+    }
+
+    #[test]
+    fn what_waits_for_a_port_goes_with_it() {
+        let mut chip = ToChip::default();
+        for port in [2, 3, 2] {
+            chip.kept.push_back((port, vec![0; 60]));
+            chip.transmit(port, &[0; 60]);
+        }
+        chip.forget(2);
+        assert_eq!([2, 3].map(|n| chip.dropped(n)), [0, 1]);
+        let left: Vec<u16> = chip.kept.iter().map(|(p, _)| *p).collect();
+        assert_eq!(left, [3]);
     }
 }

@@ -293,6 +293,7 @@ impl Plant {
         let (of, number) = asic::owner(&mut self.lsis, u16::from(port)).ok_or_else(none)?;
         of.slots.chip.remove(&number);
         of.agent.remove_port(number);
+        self.to_chip.forget(u16::from(port));
         tracing::info!("swp{front} is no port any more");
         Ok((port, format!("swp{front} is no port any more")))
     }

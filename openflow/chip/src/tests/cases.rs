@@ -127,8 +127,7 @@ fn who_is_asked_for_use_is_counted_or_traps() {
     w.check_counts();
 }
 
-/// What the chip answered was a lookup of table 0, and met a flow where all misses are the CPU's. Of tables behind it
-/// nothing is known once the chip has answered for them.
+/// What the chip answered was a lookup of table 0, and met a flow where all misses are the CPU's.
 #[test]
 fn what_the_chip_answered_was_looked_up_in_the_first_table() {
     for version in [Version::V10, Version::V13] {
