@@ -313,11 +313,18 @@ impl Chip {
         }
     }
 
-    /// One port more, which is nobody's: nothing comes in or leaves there before this. Of its flows the chip is told.
+    /// One port more, which is nobody's: nothing comes in or leaves there before [`Chip::set_ports`] says what it may. Of
+    /// its flows the chip is told.
     pub fn add_port(&mut self, of: PortOf, switch: &Switch) {
-        self.ports.list.push((of, May::default()));
+        let nothing = May {
+            receive: false,
+            send: false,
+            flood: false,
+        };
+        self.ports.list.push((of, nothing));
         self.leaving.remove(&of.port);
         self.totals.begin(u16::from(of.port));
+        self.read();
         self.lookups.others();
         if self.writes_now() {
             // The port opens behind it: without a list its frames would meet the MAC table, which may be another's
@@ -366,7 +373,9 @@ impl Chip {
             if let Some(f) = switch.flow(id)
                 && f.matching.fields.iter().any(at)
             {
-                flows.insert(id, self.meets(f).then(|| of_pipeline(f)));
+                let meets = self.meets(f);
+                self.uses.set_timeout(id, if meets { f.idle } else { 0 });
+                flows.insert(id, meets.then(|| of_pipeline(f)));
             }
         }
         let rules = self.compose.batch(flows.into_iter().collect());

@@ -27,6 +27,8 @@ struct Total {
     whole: raw::tnd_port_stats,
     /// What the device said last.
     last: raw::tnd_port_stats,
+    /// It is the switch's since then: what the device says next is where it begins.
+    begins: bool,
 }
 
 /// Of all ports, by the chip's numbers.
@@ -41,6 +43,9 @@ impl Totals {
         let t = self.ports.entry(now.port).or_default();
         let mut last = t.last;
         t.last = now;
+        if std::mem::take(&mut t.begins) {
+            return;
+        }
         let (now, mut old) = (fields(&mut now), fields(&mut last));
         // None of its counters goes back but by its start
         if now.iter().zip(&old).any(|(n, o)| **n < **o) {
@@ -51,11 +56,11 @@ impl Totals {
         }
     }
 
-    /// It is the switch's from here on.
+    /// It is the switch's from here on, that is from the next [`Totals::tell`]: of what it was before nothing is counted.
     pub fn begin(&mut self, port: u16) {
-        if let Some(t) = self.ports.get_mut(&port) {
-            t.whole = raw::tnd_port_stats::default();
-        }
+        let t = self.ports.entry(port).or_default();
+        t.whole = raw::tnd_port_stats::default();
+        t.begins = true;
     }
 
     /// As of the last read.
@@ -96,9 +101,10 @@ mod tests {
             t.tell(said(rx, tx));
             assert_eq!(at(&t), Some(whole));
         }
-        // another switch's port, which does not count what it was before
-        t.tell(said(7, 7));
+        // another switch's port for a while, of which nobody asked: what it was before is not counted
         t.begin(3);
+        assert_eq!(at(&t), Some((0, 0, 0)));
+        t.tell(said(7, 7));
         t.tell(said(8, 7));
         assert_eq!(at(&t), Some((1, 100, 0)));
     }

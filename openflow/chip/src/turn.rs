@@ -84,7 +84,9 @@ impl Chip {
     pub fn next_ns(&self) -> Option<u64> {
         let device = self.device.as_ref();
         let overdue = device.and_then(|d| d.next_deadline_ns());
+        // While it is busy it asks nothing; what wakes it then is an answer
         let asks = device.and_then(|_| self.uses.next_ns());
+        let asks = asks.filter(|_| !self.is_busy());
         let overdue = overdue.into_iter().chain(asks).min();
         match self.trust {
             Trust::Trapped { retry_ns } => Some(overdue.map_or(retry_ns, |o| o.min(retry_ns))),

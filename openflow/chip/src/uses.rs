@@ -157,8 +157,10 @@ impl Uses {
             if let Some(k) = e.key.filter(|k| self.open.get(k) == Some(&rule)) {
                 self.open.remove(&k);
             }
-            self.stale.extend(&e.flows);
-            self.asks.extend(&e.flows);
+            // A flow that is gone leaves its number to another one, which is not asked
+            let timed = self.timed(&e.flows);
+            self.stale.extend(&timed);
+            self.asks.extend(&timed);
             self.closing.push_back((mark, e.flows));
         }
     }

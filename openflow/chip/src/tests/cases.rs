@@ -445,6 +445,26 @@ fn an_entry_that_is_written_again_is_not_used() {
     assert!(w.flows().is_empty(), "{:?}", w.flows());
 }
 
+/// A flow that goes leaves its number to another one, whose entry begins as any: by forwarding.
+#[test]
+fn who_gets_the_number_of_an_idle_flow_is_not_asked() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let timed = |fields: &[(Field, u128)]| FlowMod {
+        idle_timeout: 10,
+        ..add(1, fields, 3)
+    };
+    w.flow_mod(&timed(&station(1)));
+    w.rest();
+    w.flow_mod(&to(FlowCommand::DeleteStrict, 1, &station(1), 3));
+    w.rest();
+    w.pass(1);
+    w.flow_mod(&timed(&[(Field::EthDst, STATION)]));
+    w.rest();
+    w.send(1, &frame(0x88b5));
+    assert_eq!((w.seen.sent, w.seen.trapped), (1, 0));
+}
+
 /// With two timeouts in one chain, each is its own: a packet of one alone keeps the other from nothing.
 #[test]
 fn an_entry_of_two_idle_flows_waits_for_both() {
