@@ -191,7 +191,7 @@ impl<'a> State<'a> {
         left
     }
 
-    /// Those that others forward to, or watch, come before them.
+    /// Those that others forward to come before them.
     fn restore_groups(&self, version: Version, switch: &mut Switch, now_ns: u64) -> usize {
         let read = |g: &Counted<'_>| match decode(version, g.message) {
             Ok((_, Request::GroupMod(m))) => Some(m),

@@ -437,6 +437,64 @@ fn tables_with_less_room_take_what_they_can_and_say_so() {
     assert_eq!(small.aggregate(&all_flows()).flows, 4);
 }
 
+/// Ports come after the tables; a port or a group that a bucket watches may have gone before the process did.
+#[test]
+fn groups_that_watch_stand_before_there_are_ports() {
+    let mut w = World::new(Version::V13, 1);
+    let watching = |group, watch_port, watch_group| GroupMod {
+        command: GroupCommand::Add,
+        kind: GroupType::FastFailover,
+        group,
+        buckets: vec![Bucket {
+            weight: 0,
+            watch_port,
+            watch_group,
+            actions: vec![Action::Output {
+                port: 2,
+                max_len: 0,
+            }],
+        }],
+    };
+    let first_live = |s: &Switch| {
+        let live = |n| s.group(n).unwrap().0.first_live();
+        s.groups().map(live).collect::<Vec<_>>()
+    };
+    // the third watches one of a larger number, the fourth one that goes
+    let groups = [
+        watching(9, 2, GROUP_ANY),
+        watching(10, 4, GROUP_ANY),
+        watching(1, port::ANY, 9),
+        watching(2, port::ANY, 10),
+    ];
+    for m in &groups {
+        w.switch.group_mod(m, w.now, &mut Vec::new()).unwrap();
+        w.journal.group(&w.switch, m.group);
+    }
+    let gone = GroupMod {
+        command: GroupCommand::Delete,
+        ..watching(10, 4, GROUP_ANY)
+    };
+    w.switch.group_mod(&gone, w.now, &mut Vec::new()).unwrap();
+    w.journal.group(&w.switch, 10);
+    w.settle();
+    let before = first_live(&w.switch);
+    assert_eq!(before, [Some(0), None, Some(0)]);
+    let mut s = Switch::new(Config {
+        tables: 4,
+        ..Config::default()
+    });
+    let state = State::read(&w.log, &BOOT).unwrap();
+    assert!(!state.restore(&mut s, w.now).any());
+    assert_eq!(first_live(&s), [None, None, None]);
+    let two = Port {
+        number: 2,
+        live: true,
+        ..Port::default()
+    };
+    s.set_port(two, w.now);
+    assert_eq!(first_live(&s), before);
+}
+
 fn folder(name: &str) -> std::path::PathBuf {
     let dir = std::env::temp_dir().join(format!("ofkeep-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&dir);

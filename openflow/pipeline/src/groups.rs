@@ -248,12 +248,13 @@ impl Groups {
     }
 
     /// The group that `m`, an addition or a modification, asks for, if it may be. Its actions are looked at elsewhere.
+    /// What it watches has to be there when a controller asks for it (`watched`), and may go later.
     pub fn check(
         &self,
         m: &GroupMod,
         ports: &Ports,
-        most: u32,
-        most_buckets: u32,
+        (most, most_buckets): (u32, u32),
+        watched: bool,
     ) -> Result<Group, Error> {
         if m.group > GROUP_MAX {
             return Err(Error::GROUP_MOD_FAILED_INVALID_GROUP);
@@ -281,7 +282,7 @@ impl Groups {
             let group = b.watch_group == GROUP_ANY
                 || self.map.contains_key(&b.watch_group) && b.watch_group != m.group;
             let none = b.watch_port == port::ANY && b.watch_group == GROUP_ANY;
-            if !port || !group || none && m.kind == GroupType::FastFailover {
+            if watched && !(port && group) || none && m.kind == GroupType::FastFailover {
                 return Err(Error::GROUP_MOD_FAILED_BAD_WATCH);
             }
         }

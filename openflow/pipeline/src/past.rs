@@ -44,7 +44,7 @@ impl Switch {
     }
 
     /// A group that stood here before: what came to it, then what took each bucket. The groups that it forwards to come
-    /// first.
+    /// first; ports and groups that it watches come later, or have gone: it is live when they are.
     ///
     /// # Errors
     /// Those of a group that is added.
@@ -54,7 +54,7 @@ impl Switch {
         since_ns: u64,
         counts: &[Count],
     ) -> Result<(), Error> {
-        self.group_mod(m, since_ns, &mut Vec::new())?;
+        self.put_group(m, since_ns, false)?;
         if let Some(c) = self.live.groups.get_mut(&m.group)
             && let Some((all, buckets)) = counts.split_first()
         {

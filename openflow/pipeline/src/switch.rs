@@ -375,9 +375,19 @@ impl Switch {
         if m.command == GroupCommand::Delete {
             return self.delete_groups(m.group, now_ns, removed);
         }
+        self.put_group(m, now_ns, true)
+    }
+
+    /// Adds or modifies a group, as [`Groups::check`] lets it pass.
+    pub(crate) fn put_group(
+        &mut self,
+        m: &GroupMod,
+        now_ns: u64,
+        watched: bool,
+    ) -> Result<(), Error> {
         let ports = &self.live.ports;
-        let (groups, buckets) = (self.config.groups, self.config.buckets);
-        let new = self.rules.groups.check(m, ports, groups, buckets)?;
+        let most = (self.config.groups, self.config.buckets);
+        let new = self.rules.groups.check(m, ports, most, watched)?;
         for b in &m.buckets {
             self.check_bucket(&b.actions)?;
         }

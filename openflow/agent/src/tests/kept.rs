@@ -144,6 +144,18 @@ fn fill(b: &mut Bench, id: ConnId, version: Version) {
                 kind: BandType::Drop,
             }],
         };
+        for watch_port in [2, 4] {
+            let watching = GroupMod {
+                command: GroupCommand::Add,
+                kind: GroupType::FastFailover,
+                group: 10 + watch_port,
+                buckets: vec![Bucket {
+                    watch_port,
+                    ..group.buckets[0].clone()
+                }],
+            };
+            b.fine(id, &Request::GroupMod(watching));
+        }
         b.fine(id, &Request::GroupMod(group));
         b.fine(id, &Request::MeterMod(meter));
         flow = applying(vec![Action::Group(3)]);
