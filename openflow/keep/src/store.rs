@@ -89,8 +89,19 @@ impl Store {
     /// All that there is comes, by [`Store::slice`].
     ///
     /// # Errors
-    /// The file can't be made.
+    /// The file can't be made. What is kept already goes on; where nothing is, an earlier process's file would be taken
+    /// for this one's.
     pub fn begin(&mut self) -> io::Result<()> {
+        self.next = None;
+        let done = self.open().map(|next| self.next = Some(next));
+        if done.is_err() && self.keeps() {
+            let _ = fs::remove_file(self.beside());
+            return done;
+        }
+        self.or_fail(done)
+    }
+
+    fn open(&self) -> io::Result<Grown> {
         let beside = self.beside();
         let _ = fs::remove_file(&beside);
         let mut file = OpenOptions::new()
@@ -101,8 +112,7 @@ impl Store {
         let head = head(&self.boot);
         file.write_all(&head)?;
         let len = head.len() as u64;
-        self.next = Some(Grown { file, len });
-        Ok(())
+        Ok(Grown { file, len })
     }
 
     /// What a turn has changed.

@@ -565,6 +565,27 @@ fn a_file_that_cannot_be_written_is_taken_away() {
     fs::remove_dir_all(dir).unwrap();
 }
 
+/// What an earlier process left does not outlive this one, which keeps nothing; what is kept goes on.
+#[test]
+fn a_file_that_cannot_be_begun_is_taken_away() {
+    let dir = folder("unbegun");
+    let path = dir.join("tables");
+    fs::write(&path, "an earlier process's").unwrap();
+    let mut store = Store::new(&path, BOOT);
+    // nothing can be made at this place
+    let beside = dir.join("tables.new");
+    fs::create_dir(&beside).unwrap();
+    assert!(store.begin().is_err());
+    assert!(!store.keeps() && !path.exists());
+    fs::remove_dir(&beside).unwrap();
+    store.begin().unwrap();
+    store.slice(None).unwrap();
+    fs::create_dir(&beside).unwrap();
+    assert!(store.begin().is_err());
+    assert!(store.keeps() && !store.is_written() && path.exists());
+    fs::remove_dir_all(dir).unwrap();
+}
+
 #[test]
 fn ports_come_back() {
     let count = |n| Count {
