@@ -78,6 +78,7 @@ impl<'a> State<'a> {
                 self.groups.clear();
                 self.meters.clear();
                 self.tables.clear();
+                self.config = None;
             }
             Record::Flow(n, past, message) => {
                 self.flows.insert(n, (past, message));

@@ -587,6 +587,19 @@ fn a_file_that_cannot_be_begun_is_taken_away() {
 }
 
 #[test]
+fn tables_of_another_version_have_no_config() {
+    let mut w = World::new(Version::V13, 1);
+    let fragments = tandem_ofpipeline::Fragments::Drop;
+    w.switch.set_config(fragments, 99, false);
+    w.journal.config(&w.switch);
+    w.settle();
+    w.switch = tables(Version::V10);
+    w.journal.begin(Version::V10);
+    w.settle();
+    assert_eq!(read(&w.log, Version::V10, w.now), said(&w.switch));
+}
+
+#[test]
 fn ports_come_back() {
     let count = |n| Count {
         packets: n,
