@@ -65,8 +65,7 @@ impl Agent {
         // A number that was told is not a smaller one in the next process
         let counters = matches!(
             asks,
-            Asks::Aggregate(_)
-                | Asks::Table
+            Asks::Table
                 | Asks::Port { .. }
                 | Asks::Queue { .. }
                 | Asks::Group { .. }

@@ -236,6 +236,31 @@ fn a_deleted_flow_a_gone_port_and_an_older_master_stay_so() {
     assert_eq!(n.refused(id, &master(6)), stale);
 }
 
+/// Looking at flows for a sum leaves the next change in the file, and the sum is no smaller.
+#[test]
+fn a_sum_that_was_told_is_so_in_the_next_process() {
+    let mut k = Kept::new("sum");
+    let id = k.b.connect(Version::V13);
+    k.b.fine(id, &Request::FlowMod(applying(vec![out(2)])));
+    k.b.seconds(3);
+    for _ in 0..4 {
+        k.b.frame(1, &ether(9, 1));
+    }
+    let sum = |b: &mut Bench, id| {
+        b.ask(id, &asks(Asks::Aggregate(all_flows())))[0]
+            .body
+            .clone()
+    };
+    let before = sum(&mut k.b, id);
+    let mut n = k.next(Settings::default());
+    let one = n.connect(Version::V13);
+    assert_eq!(sum(&mut n, one), before);
+    let mut other = applying(vec![out(3)]);
+    other.priority = 7;
+    k.b.fine(id, &Request::FlowMod(other));
+    assert_eq!(active(&k.next(Settings::default())), 2);
+}
+
 #[test]
 fn tables_of_a_version_that_is_not_offered_begin_empty() {
     let mut k = Kept::new("version");
