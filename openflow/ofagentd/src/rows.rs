@@ -66,6 +66,11 @@ pub fn lsi_row(l: &Lsi) -> Value {
     })
 }
 
+/// True of all switches together when it is of each; other words are when they are of one.
+fn is_of_all(key: &str) -> bool {
+    matches!(key, "settled" | "kept")
+}
+
 /// What several switches are together: numbers are added, words listed, each once. The one that differs says how the chip is.
 pub fn together(rows: &[Value]) -> Value {
     let mut all = serde_json::Map::new();
@@ -77,7 +82,7 @@ pub fn together(rows: &[Value]) -> Value {
                 (Some(Value::Number(a)), Value::Number(b)) => {
                     json!(a.as_u64().unwrap_or(0) + b.as_u64().unwrap_or(0))
                 }
-                (Some(Value::Bool(a)), Value::Bool(b)) if key == "settled" => json!(a && *b),
+                (Some(Value::Bool(a)), Value::Bool(b)) if is_of_all(key) => json!(a && *b),
                 (Some(Value::Bool(a)), Value::Bool(b)) => json!(a || *b),
                 (Some(Value::String(a)), Value::String(b)) if key == "state" => match a.as_str() {
                     "open" => json!(b),
@@ -107,6 +112,7 @@ mod tests {
         let row = |flows: u32, id: &str, version: &str, alone: bool, state: &str, settled: bool| {
             json!({
                 "flows": flows, "datapath_id": id, "version_spoken": version, "standalone": alone,
+                "kept": settled,
                 "chip": { "state": state, "settled": settled, "acl_used": flows },
             })
         };
@@ -119,6 +125,7 @@ mod tests {
             said,
             json!({
                 "flows": 5, "datapath_id": "01, 02", "version_spoken": "1.3", "standalone": true,
+                "kept": false,
                 "chip": { "state": "all frames go to the CPU", "settled": false, "acl_used": 5 },
             })
         );
