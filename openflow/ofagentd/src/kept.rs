@@ -135,7 +135,12 @@ impl Kept {
     fn failed(&mut self, done: io::Result<()>, now_ns: u64) {
         if let Err(e) = done {
             let at = self.path.display();
-            tracing::error!("{at}: {e}: until it can be written the tables end with this process");
+            match self.store.keeps() {
+                true => tracing::warn!("{at}: {e}: it grows until it can be written anew"),
+                false => tracing::error!(
+                    "{at}: {e}: until it can be written the tables end with this process"
+                ),
+            }
             self.retry_ns = now_ns + RETRY_NS;
         }
     }
@@ -166,9 +171,39 @@ impl Kept {
         self.failed(done, now_ns);
         if self.store.is_written() {
             self.slice(agent, now_ns);
-        } else if self.store.is_long() || !self.store.keeps() && now_ns >= self.retry_ns {
+        } else if (self.store.is_long() || !self.store.keeps()) && now_ns >= self.retry_ns {
             self.begin_all(agent, now_ns);
         }
         self.store.is_written()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_ofagent::Settings;
+
+    #[test]
+    fn a_long_file_that_cannot_be_written_anew_is_tried_again_later() {
+        let dir = std::env::temp_dir().join(format!("ofagentd-kept-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut agent = Agent::new(Settings::default(), 1);
+        let mut kept = Kept::begin(&dir, "", [b'a'; 36], &mut agent, 1);
+        kept.store.append(&vec![0; 5 << 20]).unwrap();
+        assert!(kept.keeps() && kept.store.is_long());
+        // nothing can be made at this place
+        let beside = dir.join("ofagentd.new");
+        std::fs::create_dir(&beside).unwrap();
+        assert!(!kept.settle(&mut agent, 2));
+        assert!(kept.keeps());
+        std::fs::remove_dir(&beside).unwrap();
+        assert!(!kept.settle(&mut agent, 1 + RETRY_NS));
+        assert!(kept.store.is_long());
+        kept.settle(&mut agent, 2 + RETRY_NS);
+        while kept.store.is_written() {
+            kept.settle(&mut agent, 2 + RETRY_NS);
+        }
+        assert!(kept.keeps() && !kept.store.is_long());
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }
