@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What outlives the process: the tables of an earlier one come back, and what changes is written down for the next.
 
-use tandem_ofkeep::{Journal, Left, PortPast, State};
+use std::io;
+
+use tandem_ofkeep::{Journal, Left, PortPast, State, Store};
 
 use crate::agent::Agent;
 use crate::datapath::Datapath;
@@ -44,7 +46,7 @@ impl Agent {
         self.dp.keep_counts(now_ns);
     }
 
-    /// All that there is is to be written, by [`Agent::kept_slice`].
+    /// All that there is is to be written, by [`Agent::keep_slice`].
     pub fn keep_all(&mut self) {
         let ports = self.dp.ports.keys();
         let ports = ports.filter_map(|n| Some((*n, self.dp.port_past(*n)?)));
@@ -54,10 +56,16 @@ impl Agent {
         }
     }
 
-    /// About so many things of it; `None`: that was all.
-    pub fn kept_slice(&mut self, budget: usize) -> Option<Vec<u8>> {
-        let journal = self.dp.journal.as_mut()?;
-        journal.slice(&self.dp.switch, budget)
+    /// About so many things of it go to the file, which takes the other's place when that was all.
+    ///
+    /// # Errors
+    /// Those of [`Store::slice`]; nothing is written down: no file is whole then.
+    pub fn keep_slice(&mut self, budget: usize, store: &mut Store) -> io::Result<()> {
+        let Some(journal) = &mut self.dp.journal else {
+            return store.give_up("nothing is written down");
+        };
+        let slice = journal.slice(&self.dp.switch, budget);
+        store.slice(slice.as_deref())
     }
 }
 

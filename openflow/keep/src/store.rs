@@ -150,6 +150,14 @@ impl Store {
         self.or_fail(done)
     }
 
+    /// Nothing is kept any more.
+    ///
+    /// # Errors
+    /// That is one, for this reason.
+    pub fn give_up(&mut self, why: &'static str) -> io::Result<()> {
+        self.or_fail(Err(io::Error::other(why)))
+    }
+
     /// A file that lacks what was acknowledged is none.
     fn or_fail(&mut self, done: io::Result<()>) -> io::Result<()> {
         if done.is_err() {

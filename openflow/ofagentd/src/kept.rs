@@ -155,8 +155,7 @@ impl Kept {
     }
 
     fn slice(&mut self, agent: &mut Agent, now_ns: u64) {
-        let slice = agent.kept_slice(SLICE);
-        let done = self.store.slice(slice.as_deref());
+        let done = agent.keep_slice(SLICE, &mut self.store);
         self.failed(done, now_ns);
     }
 

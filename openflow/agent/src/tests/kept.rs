@@ -40,8 +40,7 @@ impl Kept {
         self.store.begin().unwrap();
         self.b.agent.keep_all();
         while self.store.is_written() {
-            let slice = self.b.agent.kept_slice(2);
-            self.store.slice(slice.as_deref()).unwrap();
+            self.b.agent.keep_slice(2, &mut self.store).unwrap();
         }
     }
 
@@ -234,6 +233,16 @@ fn a_deleted_flow_a_gone_port_and_an_older_master_stay_so() {
     let id = n.connect(Version::V13);
     let stale = code(Error::ROLE_REQUEST_FAILED_STALE);
     assert_eq!(n.refused(id, &master(6)), stale);
+}
+
+#[test]
+fn a_file_of_what_is_not_written_down_is_none() {
+    let mut k = Kept::new("none");
+    let mut silent = Agent::new(Settings::default(), 1);
+    k.store.begin().unwrap();
+    silent.keep_all();
+    assert!(silent.keep_slice(2, &mut k.store).is_err());
+    assert!(!k.store.keeps() && !k.store.is_written() && !k.path.exists());
 }
 
 /// Looking at flows for a sum leaves the next change in the file, and the sum is no smaller.
