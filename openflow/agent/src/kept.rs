@@ -4,6 +4,8 @@
 use std::io;
 
 use tandem_ofkeep::{Journal, Left, PortPast, State, Store};
+use tandem_openflow::model::{Asks, GROUP_ALL, METER_ALL};
+use tandem_openflow::port;
 
 use crate::agent::Agent;
 use crate::datapath::Datapath;
@@ -91,15 +93,45 @@ impl Datapath {
         }
     }
 
+    /// Counters that are told now: a number that was told is not a smaller one in the next process. Of flows,
+    /// [`Agent::list`] writes each.
+    pub(crate) fn keep_told(&mut self, asks: &Asks<'_>) {
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        let switch = &self.switch;
+        match *asks {
+            Asks::Table => journal.table_counts(switch),
+            Asks::Group { group: GROUP_ALL } => {
+                switch.groups().for_each(|n| journal.group_count(switch, n));
+            }
+            Asks::Group { group } => journal.group_count(switch, group),
+            Asks::Meter { meter: METER_ALL } => {
+                switch.meters().for_each(|n| journal.meter_count(switch, n));
+            }
+            Asks::Meter { meter } => journal.meter_count(switch, meter),
+            Asks::Port { port: port::ANY }
+            | Asks::Queue {
+                port: port::ANY, ..
+            } => self.keep_ports(),
+            Asks::Port { port } | Asks::Queue { port, .. } => self.keep_port(port),
+            _ => {}
+        }
+    }
+
+    fn keep_ports(&mut self) {
+        let numbers: Vec<u32> = self.ports.keys().copied().collect();
+        for n in numbers {
+            self.keep_port(n);
+        }
+    }
+
     /// All counters of tables and ports.
     pub(crate) fn keep_counts(&mut self, now_ns: u64) {
         let Some(journal) = &mut self.journal else {
             return;
         };
         journal.counts(&self.switch, now_ns);
-        let numbers: Vec<u32> = self.ports.keys().copied().collect();
-        for n in numbers {
-            self.keep_port(n);
-        }
+        self.keep_ports();
     }
 }

@@ -62,18 +62,7 @@ impl Agent {
             });
             return Ok(());
         }
-        // A number that was told is not a smaller one in the next process
-        let counters = matches!(
-            asks,
-            Asks::Table
-                | Asks::Port { .. }
-                | Asks::Queue { .. }
-                | Asks::Group { .. }
-                | Asks::Meter { .. }
-        );
-        if counters {
-            self.dp.keep_counts(now_ns);
-        }
+        self.dp.keep_told(asks);
         let (version, dp, desc) = (conn.spoken(), &self.dp, &self.settings.desc);
         conn.append(|out| {
             let mut parts = Multiparts::new(version, xid, asks, out);

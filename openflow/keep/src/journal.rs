@@ -170,7 +170,8 @@ impl Journal {
         self.group_count(switch, number);
     }
 
-    fn group_count(&mut self, switch: &Switch, number: u32) {
+    /// What came to a group, if it is more than what is written.
+    pub fn group_count(&mut self, switch: &Switch, number: u32) {
         if let Some((_, c)) = switch.group(number)
             && is_new(&mut self.saved_groups, number, c.count)
         {
@@ -197,7 +198,8 @@ impl Journal {
         self.meter_count(switch, number);
     }
 
-    fn meter_count(&mut self, switch: &Switch, number: u32) {
+    /// What came to a meter, if it is more than what is written.
+    pub fn meter_count(&mut self, switch: &Switch, number: u32) {
         if let Some(m) = switch.meter(number)
             && is_new(&mut self.saved_meters, number, m.count)
         {
@@ -244,6 +246,12 @@ impl Journal {
         for n in switch.meters() {
             self.meter_count(switch, n);
         }
+        self.table_counts(switch);
+        self.saved_ns = now_ns;
+    }
+
+    /// What the tables looked up.
+    pub fn table_counts(&mut self, switch: &Switch) {
         self.saved_tables.resize(256, TableCount::default());
         for t in switch.table_stats() {
             let saved = self.saved_tables.get_mut(usize::from(t.table));
@@ -252,7 +260,6 @@ impl Journal {
                 Record::Table(t.table, t.count).put(&mut self.out);
             }
         }
-        self.saved_ns = now_ns;
     }
 
     /// All is to be written: ports and what the switch is, as they are now, then the tables, by [`Journal::slice`].

@@ -245,6 +245,41 @@ fn a_file_of_what_is_not_written_down_is_none() {
     assert!(!k.store.keeps() && !k.store.is_written() && !k.path.exists());
 }
 
+/// Each of these alone has its numbers written, whether one thing is asked for or all.
+#[test]
+fn what_one_answer_told_is_so_in_the_next_process() {
+    let (any, all) = (port::ANY, QUEUE_ALL);
+    let questions = [
+        Asks::Table,
+        Asks::Port { port: 1 },
+        Asks::Port { port: any },
+        Asks::Queue {
+            port: 2,
+            queue: all,
+        },
+        Asks::Queue {
+            port: any,
+            queue: all,
+        },
+        Asks::Group { group: 3 },
+        Asks::Group { group: GROUP_ALL },
+        Asks::Meter { meter: 5 },
+        Asks::Meter { meter: METER_ALL },
+    ];
+    for (n, question) in questions.iter().enumerate() {
+        let mut k = Kept::new(&format!("one{n}"));
+        let id = k.b.connect(Version::V13);
+        fill(&mut k.b, id, Version::V13);
+        k.b.agent.keep_counts(k.b.now);
+        k.b.seconds(3);
+        k.b.frame(1, &ether(9, 1));
+        let before = k.b.ask(id, &asks(question.clone()));
+        let mut n = k.next(Settings::default());
+        let one = n.connect(Version::V13);
+        assert_eq!(n.ask(one, &asks(question.clone())), before, "{question:?}");
+    }
+}
+
 /// Looking at flows for a sum leaves the next change in the file, and the sum is no smaller.
 #[test]
 fn a_sum_that_was_told_is_so_in_the_next_process() {
