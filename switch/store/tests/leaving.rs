@@ -366,6 +366,31 @@ fn a_port_changes_between_the_stations() {
     assert_eq!(written(&mut r), ["1 in", "port", "2 in"]);
 }
 
+/// A port changes again and again while stations come: it is written behind those that were queued at its first change.
+#[test]
+fn a_port_that_keeps_changing_has_the_place_of_its_first_change() {
+    let mut r = bridged("spectrum-sn2700");
+    let before = 300;
+    for n in 0..before {
+        r.up(Object::Fdb(fdb(n, 11, FdbKind::Static)));
+    }
+    r.plan();
+    let (mut stations, mut port) = (0, None);
+    for n in 0..400 {
+        r.up(in_state(2, [4, 2][n % 2]));
+        r.up(Object::Fdb(fdb(before + n as u16, 11, FdbKind::Static)));
+        r.plan();
+        match r.chip.rings[0].front().map(|p| p.cls) {
+            Some(TND_CLS_FDB) => stations += 1,
+            Some(TND_CLS_PORT) if port.is_none() => port = Some(stations),
+            _ => {}
+        }
+        assert!(r.run(0));
+    }
+    assert_eq!(port, Some(before));
+    r.settle();
+}
+
 /// The bridge comes up, and one of its ports was put into service by hand before: the others follow, and a write of theirs gets lost.
 #[test]
 fn a_bridge_that_comes_up_floods_to_all_ports_or_none_though_one_was_open() {

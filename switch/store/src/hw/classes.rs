@@ -62,7 +62,7 @@ macro_rules! classes {
             pub leaving: HashMap<Ref, BTreeSet<Ref>>,
             /// Targets that are not written before those have gone; with each the groups that wait to take it in.
             pub parting: HashMap<Ref, BTreeSet<Ref>>,
-            /// Ports whose turn comes when so many stations have had theirs, by table id.
+            /// Ports whose turn comes when so many stations have had theirs, by table id; until then.
             pub behind: HashMap<u32, u64>,
             /// Objects that could not be deleted because something on the chip refers to them.
             pub in_use: BTreeSet<Ref>,
