@@ -3,6 +3,7 @@
 
 pub(crate) use super::acl::{AclBind, AclCounter, AclEntry, AclRange, AclTable, Mirror, Policer};
 pub(crate) use super::bodies::{Fdb, Lag, Mdb, Member, Neigh, Nexthop, Nhg, Port, Rif, Vlan, Vrf};
+use super::queues::Behind;
 use super::table::{HwBody, Table};
 use super::{Flights, Ids, Ref, Waiting};
 use crate::Store;
@@ -62,8 +63,8 @@ macro_rules! classes {
             pub leaving: HashMap<Ref, BTreeSet<Ref>>,
             /// Targets that are not written before those have gone; with each the groups that wait to take it in.
             pub parting: HashMap<Ref, BTreeSet<Ref>>,
-            /// Ports whose turn comes when so many stations have had theirs, by table id; until then.
-            pub behind: HashMap<u32, u64>,
+            /// Ports whose turn comes behind stations.
+            pub behind: Behind,
             /// Objects that could not be deleted because something on the chip refers to them.
             pub in_use: BTreeSet<Ref>,
             /// Something was taken away since: they are tried again.

@@ -585,7 +585,7 @@ impl Hw {
         self.woken.clear();
         self.in_use.clear();
         self.released = false;
-        self.behind.clear();
+        self.behind = queues::Behind::default();
         for q in &mut self.queues {
             q.clear();
         }

@@ -1,23 +1,37 @@
 //! Whose turn it is.
 
 use super::{CLASSES, Cls, Hw, Ref};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+
+/// Ports whose turn comes behind stations.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    /// When so many stations have had theirs, by table id; until the port has had its own.
+    after: HashMap<u32, u64>,
+    /// None of those that wait is due before so many have.
+    next: u64,
+    /// So many at the front of the ports' queue wait.
+    waiting: usize,
+}
 
 impl Hw {
     /// The next object to look at, dependencies first.
     /// `neighbours`: theirs is the turn, too. `stations`: so many had their turn ever.
     pub fn pop(&mut self, neighbours: bool, stations: u64) -> Option<Ref> {
-        let ports = &self.ports;
-        let queued = |id: &u32| ports.get(*id).is_some_and(|o| o.queued);
-        let behind = &mut self.behind;
-        behind.retain(|id, after| *after > stations || queued(id));
+        if stations >= self.behind.next {
+            self.look_behind(stations);
+        }
+        let Behind { after, waiting, .. } = &mut self.behind;
         for (cls, queue) in CLASSES.into_iter().zip(&mut self.queues) {
             let next = match cls {
                 Cls::Neigh if !neighbours => None,
-                Cls::Port if !behind.is_empty() => {
-                    let due = |id: &u32| behind.get(id).is_none_or(|after| *after <= stations);
-                    let next = queue.iter().position(due).and_then(|n| queue.remove(n));
-                    next.inspect(|id| _ = behind.remove(id))
+                Cls::Port => {
+                    let due = |id: &u32| after.get(id).is_none_or(|a| *a <= stations);
+                    while queue.get(*waiting).is_some_and(|id| !due(id)) {
+                        *waiting += 1;
+                    }
+                    let next = queue.remove(*waiting);
+                    next.inspect(|id| _ = after.remove(id))
                 }
                 _ => queue.pop_front(),
             };
@@ -28,14 +42,26 @@ impl Hw {
         None
     }
 
+    /// Some ports may be due: which of them wait, and for how many stations at least.
+    fn look_behind(&mut self, stations: u64) {
+        let ports = &self.ports;
+        let queued = |id: &u32| ports.get(*id).is_some_and(|o| o.queued);
+        let Behind { after, .. } = &mut self.behind;
+        after.retain(|id, a| *a > stations || queued(id));
+        let wait = after.values().filter(|a| **a > stations);
+        self.behind.next = wait.min().copied().unwrap_or(u64::MAX);
+        self.behind.waiting = 0;
+    }
+
     /// A port is another one behind the stations whose turn is to come: the kernel has changed those before. `stations`: so
     /// many had their turn ever. One that changes once more before its turn has the place of its first change: it would never
     /// be written else, as long as it changes and stations come.
     pub fn goes_behind(&mut self, port: u32, stations: u64) {
         let waiting = self.queues.get(Cls::Fdb as usize).map_or(0, VecDeque::len);
         if waiting > 0 {
-            let after = stations + waiting as u64;
-            self.behind.entry(port).or_insert(after);
+            let last = stations + waiting as u64;
+            let after = *self.behind.after.entry(port).or_insert(last);
+            self.behind.next = self.behind.next.min(after);
         }
     }
 
