@@ -20,12 +20,7 @@ LISTENING = ("--controller", f"ptcp:127.0.0.1:{openflow.PORT}")
 
 @pytest.fixture
 def sw(request):
-    made = openflow.Switch(openflow.new())
-    yield made
-    report = getattr(request.node, "report_call", None)
-    if report is None or report.failed:
-        print(made.log())
-    made.delete()
+    yield from openflow.lives(request, openflow.Switch(openflow.new()))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.3"])

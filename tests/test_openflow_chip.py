@@ -55,12 +55,7 @@ class ChipSwitch(openflow.Switch):
 
 @pytest.fixture
 def sw(request):
-    made = ChipSwitch(openflow.new())
-    yield made
-    report = getattr(request.node, "report_call", None)
-    if report is None or report.failed:
-        print(made.log())
-    made.delete()
+    yield from openflow.lives(request, ChipSwitch(openflow.new()))
 
 
 def oxm(field, value, width):

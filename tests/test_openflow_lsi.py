@@ -18,12 +18,7 @@ CHIP = ("--profile", "nxp-t1040")
 
 @pytest.fixture
 def sw(request):
-    made = openflow.Switch(openflow.new(), hosts=4)
-    yield made
-    report = getattr(request.node, "report_call", None)
-    if report is None or report.failed:
-        print(made.log())
-    made.delete()
+    yield from openflow.lives(request, openflow.Switch(openflow.new(), hosts=4))
 
 
 def flow10(peer, out, in_port):

@@ -16,12 +16,7 @@ BARRIER_REPLY = 21
 
 @pytest.fixture
 def sw(request):
-    made = openflow.Switch(openflow.new())
-    yield made
-    report = getattr(request.node, "report_call", None)
-    if report is None or report.failed:
-        print(made.log())
-    made.delete()
+    yield from openflow.lives(request, openflow.Switch(openflow.new()))
 
 
 def flow_mod(cookie, idle=0, hard=0, in_port=None, to=None, priority=1):

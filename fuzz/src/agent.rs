@@ -2,8 +2,7 @@
 //! The OpenFlow switch as a whole: bytes of several controllers, frames, links, time, and a chip below that answers,
 //! refuses, keeps silent and dies as the bytes say.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::BorrowedFd;
+use std::collections::BTreeMap;
 
 use tandem_abi::raw;
 use tandem_ofagent::{Agent, ConnId, Settings, Wires};
@@ -11,9 +10,7 @@ use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice};
 use tandem_openflow::random::Source;
 use tandem_openflow::{Header, Version, encode_request};
 use tandem_packet::{Buffer, Frame, Offload};
-use tandem_sal::control::ControlCounters;
-use tandem_sal::{Device, Outcome, PostError, Request, SalError};
-use zerocopy::IntoBytes;
+use tandem_sal::told::{Answer, Told};
 
 use crate::input::Input;
 
@@ -31,93 +28,14 @@ impl Wires for Out {
     }
 }
 
-/// Answers what it is told as it was told to.
-#[derive(Default)]
-struct Told {
-    posted: VecDeque<(u64, raw::tnd_cpl)>,
-    fates: VecDeque<u8>,
-}
-
-impl Device for Told {
-    fn epoch(&self) -> u32 {
-        1
-    }
-    fn counters(&self) -> ControlCounters {
-        ControlCounters::default()
-    }
-    fn limit(&self, _pair: usize) -> usize {
-        64
-    }
-    fn outstanding(&self) -> usize {
-        self.posted.len()
-    }
-    fn post(
-        &mut self,
-        _pair: usize,
-        token: u64,
-        request: &Request<'_>,
-        _now_ns: u64,
-    ) -> Result<(), PostError> {
-        if self.posted.len() >= 64 {
-            return Err(PostError::Full);
-        }
-        let cpl = raw::tnd_cpl {
-            op: request.op,
-            cls: request.cls,
-            ..raw::tnd_cpl::default()
-        };
-        self.posted.push_back((token, cpl));
-        Ok(())
-    }
-    fn flush(&mut self) {}
-    fn reap(
-        &mut self,
-        _now_ns: u64,
-        _budget: usize,
-        sink: &mut dyn FnMut(Outcome),
-    ) -> Result<usize, SalError> {
-        let Some((token, mut cpl)) = self.posted.pop_front() else {
-            return Ok(0);
-        };
-        let output = Vec::new();
-        match self.fates.pop_front() {
-            Some(255) => return Err(SalError::Unanswered(1)),
-            Some(250..) => {
-                sink(Outcome::TimedOut { token });
-                return Ok(1);
-            }
-            Some(240..) => cpl.status = raw::TND_ST_FAULT,
-            Some(230..) => cpl.status = raw::TND_ST_TABLE_FULL,
-            _ => {}
-        }
-        sink(Outcome::Done { token, cpl, output });
-        Ok(1)
-    }
-    fn arm(&mut self) -> Result<bool, SalError> {
-        Ok(true)
-    }
-    fn disarm(&mut self) {}
-    fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        Vec::new()
-    }
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
-    fn call(
-        &mut self,
-        _what: &'static str,
-        _request: &Request<'_>,
-    ) -> Result<(raw::tnd_cpl, Vec<u8>), SalError> {
-        let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)].map(|(name, size)| {
-            let mut pool = raw::tnd_pool {
-                size,
-                free: size,
-                ..raw::tnd_pool::default()
-            };
-            tandem_abi::set_name(&mut pool.name, name);
-            pool
-        });
-        Ok((raw::tnd_cpl::default(), pools.as_bytes().to_vec()))
+/// What becomes of a command, by a byte: most are done.
+fn answer(byte: u8) -> Answer {
+    match byte {
+        255 => Answer::Dies,
+        250.. => Answer::TimedOut,
+        240.. => Answer::Status(raw::TND_ST_FAULT),
+        230.. => Answer::Status(raw::TND_ST_TABLE_FULL),
+        _ => Answer::Status(raw::TND_ST_OK),
     }
 }
 
@@ -240,10 +158,8 @@ impl World {
         if let Some(chip) = self.agent.chip_mut()
             && chip.lost().is_some()
         {
-            let told = Told {
-                fates: fates.iter().copied().collect(),
-                ..Told::default()
-            };
+            let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)];
+            let told = Told::new(&pools, fates.iter().map(|b| answer(*b)));
             chip.attach(Box::new(told), now).expect("tiny's sizes");
         }
     }

@@ -205,6 +205,15 @@ class Peer:
         self.s.close()
 
 
+def lives(request, switch):
+    """What a fixture of a switch yields: it goes with its test, and says why if that failed."""
+    yield switch
+    report = getattr(request.node, "report_call", None)
+    if report is None or report.failed:
+        print(switch.log())
+    switch.delete()
+
+
 def new(count=[0]):
     count[0] += 1
     return f"{PREFIX}{os.getpid()}-o{count[0]}-"

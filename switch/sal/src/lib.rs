@@ -26,6 +26,8 @@ pub mod fuzz;
 pub mod io;
 pub mod platform;
 mod session;
+#[cfg(feature = "testing")]
+pub mod told;
 
 pub use control::{Outcome, PostError, Request, SalControl};
 pub use device::Device;

@@ -1,93 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages that wait for a chip, which answers what it is told one command at a time.
 
-use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
-
 use super::*;
-use tandem_abi::raw;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod};
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm};
-use tandem_sal::control::ControlCounters;
-use tandem_sal::{Device, Outcome, PostError, Request as Command, SalError};
-use zerocopy::IntoBytes;
+use tandem_sal::told::Told;
 
-/// Does nothing, and says that it is done.
-#[derive(Default)]
-struct Slow {
-    posted: VecDeque<(u64, raw::tnd_cpl)>,
-}
-
-impl Device for Slow {
-    fn epoch(&self) -> u32 {
-        1
-    }
-    fn counters(&self) -> ControlCounters {
-        ControlCounters::default()
-    }
-    fn limit(&self, _pair: usize) -> usize {
-        64
-    }
-    fn outstanding(&self) -> usize {
-        self.posted.len()
-    }
-    fn post(
-        &mut self,
-        _pair: usize,
-        token: u64,
-        request: &Command<'_>,
-        _now_ns: u64,
-    ) -> Result<(), PostError> {
-        let cpl = raw::tnd_cpl {
-            op: request.op,
-            cls: request.cls,
-            ..raw::tnd_cpl::default()
-        };
-        self.posted.push_back((token, cpl));
-        Ok(())
-    }
-    fn flush(&mut self) {}
-    fn reap(
-        &mut self,
-        _now_ns: u64,
-        _budget: usize,
-        sink: &mut dyn FnMut(Outcome),
-    ) -> Result<usize, SalError> {
-        let Some((token, cpl)) = self.posted.pop_front() else {
-            return Ok(0);
-        };
-        let output = Vec::new();
-        sink(Outcome::Done { token, cpl, output });
-        Ok(1)
-    }
-    fn arm(&mut self) -> Result<bool, SalError> {
-        Ok(true)
-    }
-    fn disarm(&mut self) {}
-    fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        Vec::new()
-    }
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
-    fn call(
-        &mut self,
-        _what: &'static str,
-        _request: &Command<'_>,
-    ) -> Result<(raw::tnd_cpl, Vec<u8>), SalError> {
-        let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)].map(|(name, size)| {
-            let mut pool = raw::tnd_pool {
-                size,
-                free: size,
-                ..raw::tnd_pool::default()
-            };
-            tandem_abi::set_name(&mut pool.name, name);
-            pool
-        });
-        Ok((raw::tnd_cpl::default(), pools.as_bytes().to_vec()))
-    }
+/// Pools of `tiny`, and every command is done.
+fn slow() -> Box<Told> {
+    let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)];
+    Box::new(Told::new(&pools, []))
 }
 
 fn with_chip() -> Bench {
@@ -131,7 +55,7 @@ fn a_barrier_waits_for_nobody_who_writes_behind_it() {
     let (one, other) = (b.connect(Version::V13), b.connect(Version::V13));
     let now = b.now;
     let chip = b.agent.chip_mut().unwrap();
-    chip.attach(Box::new(Slow::default()), now).unwrap();
+    chip.attach(slow(), now).unwrap();
     while chip.turn(now) {}
     assert!(chip.is_open());
     b.fine(one, &Request::FlowMod(to(FlowCommand::Add, 2)));
@@ -177,7 +101,7 @@ fn an_echo_behind_a_barrier_that_waits_is_answered() {
     assert_eq!(flows, 0);
     let now = b.now;
     let chip = b.agent.chip_mut().unwrap();
-    chip.attach(Box::new(Slow::default()), now).unwrap();
+    chip.attach(slow(), now).unwrap();
     while chip.turn(now) {}
     while b.agent.work(id, 100, now, &mut b.out) {}
     let said: Vec<u8> = b.said(id).iter().map(|s| s.kind).collect();
