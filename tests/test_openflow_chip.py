@@ -114,6 +114,8 @@ def test_what_the_chip_can_do_it_does(sw):
     ports = {p["name"]: p for p in sw.show("ports")}
     assert ports["swp1"]["rx_packets"] >= 5 and ports["swp1"]["link"] == "up"
     assert ports["swp8"]["link"] == "down"
+    # all daemons that it needs are there
+    assert "driven by ofagentd" in sw.tandem("status")
     text = sw.tandem("openflow", "show", "flows", "--hardware", "--why")
     assert "WHERE" in text and "in IS2" in text, text
     assert sw.show("flows", "--software") == []

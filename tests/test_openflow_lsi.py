@@ -250,3 +250,18 @@ def test_a_ports_numbers_never_go_back(sw):
     assert sw.pings(1, 2, 5) == 5
     last = counted()
     assert last[0] >= again[0] + 5 and last[0] < again[0] + 60, (again, last)
+
+
+@pytest.mark.parametrize("below", [(), CHIP])
+def test_each_has_its_own_tables_after_a_kill(sw, below):
+    ready(sw, *below)
+    red, blue = sw.peer(), sw.peer(port=BLUE)
+    red.flow(2, in_port=1)
+    blue.flow(1, in_port=2)
+    blue.flow(2, in_port=1)
+    for peer in (red, blue):
+        peer.barrier()
+        peer.close()
+    sw.kill()
+    ready(sw, *below)
+    assert [len(sw.show("flows", "--lsi", n)) for n in ("red", "blue")] == [1, 2]

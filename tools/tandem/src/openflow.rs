@@ -84,7 +84,7 @@ pub enum Openflow {
 /// `tandem openflow port`
 #[derive(Subcommand, Debug)]
 pub enum Port {
-    /// Another port
+    /// Add a port; with logical switches --lsi says to which
     Add {
         /// swp3=eth3, or swp3=eth3:7 for number 7. On a chip, which has the cables: swp3, swp3:7
         cable: String,
@@ -92,7 +92,7 @@ pub enum Port {
         #[arg(long, value_name = "NAME")]
         lsi: Option<String>,
     },
-    /// One less
+    /// Take a port away, by its name (swp3), whichever logical switch has it
     Del {
         /// swp3
         port: String,

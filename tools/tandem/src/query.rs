@@ -125,7 +125,7 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value, ofagentd: &Value) -> 
     s
 }
 
-/// `tandem status`: exit 0 when both daemons run.
+/// `tandem status`: exit 0 when asicd and switchd run, or ofagentd, and asicd if there is one.
 pub fn status(instance: &Instance, out: Out) -> Result<Answer> {
     let all = [Daemon::Asicd, Daemon::Switchd, Daemon::Ofagentd];
     let [asicd, switchd, ofagentd] = match all.map(|d| status_of(instance, d)) {
@@ -137,13 +137,17 @@ pub fn status(instance: &Instance, out: Out) -> Result<Answer> {
     let name = instance.name();
     let value = json!({"instance": name, "asicd": asicd, "switchd": switchd, "ofagentd": ofagentd});
     out.print(&value, || status_text(name, &asicd, &switchd, &ofagentd))?;
-    let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
-    let openflow = asicd.is_null() && switchd.is_null() && well(&ofagentd);
-    Ok(if openflow || well(&asicd) && well(&switchd) {
+    Ok(if is_well(&asicd, &switchd, &ofagentd) {
         Answer::Yes
     } else {
         Answer::No
     })
+}
+
+fn is_well(asicd: &Value, switchd: &Value, ofagentd: &Value) -> bool {
+    let well = |v: &Value| !v.is_null() && unanswered(v).is_none();
+    let openflow = switchd.is_null() && well(ofagentd) && (asicd.is_null() || well(asicd));
+    openflow || well(asicd) && well(switchd)
 }
 
 fn explain_text(v: &Value) -> String {
@@ -486,5 +490,23 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("not running"), "{text}");
+    }
+
+    #[test]
+    fn which_daemons_are_enough() {
+        let (up, hangs, none) = (json!({"pid": 7}), json!({"error": "late"}), Value::Null);
+        for (asicd, switchd, ofagentd, well) in [
+            (&up, &up, &none, true),
+            (&none, &none, &up, true),
+            (&up, &none, &up, true),
+            (&hangs, &none, &up, false),
+            (&up, &none, &hangs, false),
+            (&up, &none, &none, false),
+            (&none, &up, &none, false),
+            (&none, &none, &none, false),
+        ] {
+            let is = is_well(asicd, switchd, ofagentd);
+            assert_eq!(is, well, "{asicd} {switchd} {ofagentd}");
+        }
     }
 }
