@@ -36,6 +36,8 @@
  * outer tag's VID, 802.1Q or 802.1ad; with VID 0 or 4095, or in a domain without
  * TND_VLAN_FLOWS, nothing is looked up, a miss. By a member of a link aggregation
  * group LACP stays the link's, and by one that takes no part every link-local address.
+ * Since 1.8 members of a domain are looked up and left otherwise: TND_MEMBER_PVID.
+ * UNAWARE goes before that.
  */
 #define TND_PORT_FLOWS		(1U << 11)
 #define TND_PORT_FLOWS_UNAWARE	(1U << 12)	/* every frame is looked up in TND_FLOWS_FID */

@@ -135,7 +135,9 @@ fn who_has_flow_ports_offers_them() {
         let driver = bench.driver(true);
         let (offered, accepted) = tandem_abi::handshake::features(driver.side.region());
         for features in [offered, accepted] {
-            assert_eq!(features & raw::TND_FEAT_FLOWS != 0, has, "{profile}");
+            for bit in [raw::TND_FEAT_FLOWS, raw::TND_FEAT_FLOW_MEMBERS] {
+                assert_eq!(features & bit != 0, has, "{profile}");
+            }
         }
     }
 }

@@ -367,7 +367,9 @@ fn a_warm_start() {
 fn which_chips_have_flow_ports() {
     for name in Profile::names() {
         let mut f = chip(name);
-        let has = f.profile().features() & TND_FEAT_FLOWS != 0;
+        let offered = f.profile().features();
+        let has = offered & TND_FEAT_FLOWS != 0;
+        assert_eq!(offered & TND_FEAT_FLOW_MEMBERS != 0, has, "{name}");
         let known = ["tiny", "nxp-t1040", "arista-7500e"].contains(&name);
         assert_eq!(has, known, "{name}");
         let (_, out) = run(
