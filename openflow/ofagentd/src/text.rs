@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde_json::{Value, json};
+use tandem_mgmt::hex;
 use tandem_ofagent::Step;
 use tandem_openflow::model::{Band, BandType, meter_flags};
 use tandem_openflow::oxm::VID_PRESENT;
@@ -203,7 +204,7 @@ pub fn step(s: &Step) -> Value {
                 None => format!("port {}, {} bytes", port_name(*port), bytes.len()),
             },
             "port": port_name(*port),
-            "frame": hex(bytes),
+            "frame": hex::encode(bytes),
         }),
         Step::Controller {
             reason,
@@ -217,33 +218,14 @@ pub fn step(s: &Step) -> Value {
                 &port::NO_BUFFER_LEN => format!("packet-in ({reason}), table {table}, cookie {cookie:#x}, whole"),
                 n => format!("packet-in ({reason}), table {table}, cookie {cookie:#x}, up to {n} bytes"),
             },
-            "frame": hex(bytes),
+            "frame": hex::encode(bytes),
         }),
         Step::Normal { bytes } => json!({
             "stage": "normal",
             "text": "as an ordinary switch: by its learned addresses",
-            "frame": hex(bytes),
+            "frame": hex::encode(bytes),
         }),
     }
-}
-
-/// Bytes as text.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// Text as bytes; blanks and colons are ignored.
-pub fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Vec<u32> = text
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != ':')
-        .map(|c| c.to_digit(16))
-        .collect::<Option<_>>()?;
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let pair = |p: &[u32]| p.iter().fold(0, |all, d| all << 4 | *d) as u8;
-    Some(digits.chunks(2).map(pair).collect())
 }
 
 #[cfg(test)]
@@ -286,12 +268,5 @@ mod tests {
             "meter:4,set_field:02:00:00:00:00:02->eth_src,output:5,CONTROLLER:128,write_actions(group:9),goto_table:7"
         );
         assert_eq!(instructions(&Instructions::default()), "drop");
-    }
-
-    #[test]
-    fn hexadecimal_there_and_back() {
-        assert_eq!(from_hex("0a:0B 0c"), Some(vec![10, 11, 12]));
-        assert_eq!(hex(&[10, 11]), "0a0b");
-        assert_eq!((from_hex("0"), from_hex("zz")), (None, None));
     }
 }

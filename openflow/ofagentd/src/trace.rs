@@ -7,6 +7,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_linux::clock;
+use tandem_mgmt::hex;
 use tandem_mgmt::server::{ApiError, ApiResult};
 use tandem_ofagent::{Datapath, Step};
 use tandem_ofpipeline::Switch;
@@ -48,7 +49,7 @@ fn on_chip(dp: &Datapath, port: u32, steps: &[Step]) -> Value {
         match s {
             Step::Met { flow, .. } => met.extend(flow.as_ref().map(|(n, _)| *n)),
             Step::Output { port, bytes, .. } => match chip.port(*port) {
-                Some(p) => sent.push(json!({"port": p, "frame": text::hex(bytes)})),
+                Some(p) => sent.push(json!({"port": p, "frame": hex::encode(bytes)})),
                 None => others.push(text::port_name(*port)),
             },
             Step::Controller { .. } => others.push("the controller".into()),
@@ -71,13 +72,14 @@ fn on_chip(dp: &Datapath, port: u32, steps: &[Step]) -> Value {
 pub(crate) async fn trace(State(api): State<Api>, Json(body): Json<Value>) -> ApiResult<Value> {
     let asked: Frame =
         serde_json::from_value(body).map_err(|e| ApiError::bad_request(format!("trace: {e}")))?;
-    let bytes = text::from_hex(&asked.frame)
-        .filter(|b| (14..=FRAME).contains(&b.len()))
-        .ok_or_else(|| {
-            ApiError::bad_request(format!(
-                "the frame is not hexadecimal, or not 14 to {FRAME} bytes"
-            ))
-        })?;
+    let bytes =
+        hex::decode(&asked.frame).map_err(|e| ApiError::bad_request(format!("the frame: {e}")))?;
+    if !(14..=FRAME).contains(&bytes.len()) {
+        return Err(ApiError::bad_request(format!(
+            "the frame has {} bytes, not 14 to {FRAME}",
+            bytes.len()
+        )));
+    }
     api.of(asked.lsi.clone(), move |l| {
         let dp = l.agent.datapath();
         let port = dp

@@ -1,10 +1,11 @@
 //! Frames for `tandem trace`: from hexadecimal, from a capture, or built from a few words.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use etherparse::{
     IpHeaders, Ipv4Extensions, Ipv4Header, Ipv6Extensions, Ipv6Header, PacketBuilder, VlanId,
 };
 use std::net::{IpAddr, SocketAddr};
+use tandem_mgmt::hex;
 
 /// Longest frame that a port takes.
 const LONGEST: usize = 10_240;
@@ -36,39 +37,11 @@ pub enum Proto {
 
 /// `00:11:…` or `0011…`, blanks ignored.
 pub fn from_hex(text: &str) -> Result<Vec<u8>> {
-    let digits: Vec<u8> = text
-        .bytes()
-        .filter(|b| !b.is_ascii_whitespace() && *b != b':')
-        .collect();
-    if digits.is_empty() || !digits.len().is_multiple_of(2) {
-        bail!(
-            "a frame is pairs of hexadecimal digits, got {} digits",
-            digits.len()
-        );
+    let bytes = hex::decode(text).map_err(|e| anyhow!("a frame: {e}"))?;
+    if bytes.len() > LONGEST {
+        bail!("a frame has at most {LONGEST} bytes, got {}", bytes.len());
     }
-    if digits.len() / 2 > LONGEST {
-        bail!(
-            "a frame has at most {LONGEST} bytes, got {}",
-            digits.len() / 2
-        );
-    }
-    let value = |b: u8| {
-        (b as char)
-            .to_digit(16)
-            .with_context(|| format!("'{}' is no hexadecimal digit", b as char))
-    };
-    digits
-        .chunks_exact(2)
-        .map(|pair| match pair {
-            [a, b] => Ok((value(*a)? * 16 + value(*b)?) as u8),
-            _ => bail!("odd number of digits"),
-        })
-        .collect()
-}
-
-/// Lower-case hexadecimal.
-pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    Ok(bytes)
 }
 
 /// `00:11:22:33:44:55`
@@ -261,7 +234,6 @@ mod tests {
         assert_eq!(from_hex("00:1a ff").unwrap(), vec![0, 0x1a, 0xff]);
         assert!(from_hex("0").is_err());
         assert!(from_hex("zz").is_err());
-        assert_eq!(to_hex(&[0, 0x1a]), "001a");
         assert!(mac("02:00:00:00:00").is_err());
         assert_eq!(mac("02:00:00:00:00:ff").unwrap(), [2, 0, 0, 0, 0, 255]);
     }

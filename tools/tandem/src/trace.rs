@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Read, Write};
 use tandem_mgmt::client::query;
-use tandem_mgmt::{Client, Daemon, Instance};
+use tandem_mgmt::{Client, Daemon, Instance, hex};
 use unicode_width::UnicodeWidthStr;
 
 /// The MAC that a port's host would send routed packets to: the port's own, or that of its bridge's interface.
@@ -84,7 +84,7 @@ fn make_frame(instance: &Instance, t: &Trace) -> Result<Vec<u8>> {
 /// `tandem trace`
 pub fn trace(instance: &Instance, t: &Trace, out: Out) -> Result<Answer> {
     let bytes = make_frame(instance, t)?;
-    let body = json!({"port": t.port, "frame": frame::to_hex(&bytes)});
+    let body = json!({"port": t.port, "frame": hex::encode(&bytes)});
     let v: Value = Client::to(instance, Daemon::Asicd).post("/v1/trace", &body)?;
     out.print(&v, || {
         let steps: Vec<(String, String)> = v

@@ -141,7 +141,8 @@ async fn trace_frame(
     State(api): State<Api>,
     Json(request): Json<TraceRequest>,
 ) -> ApiResult<TraceAnswer> {
-    let frame = trace::from_hex(&request.frame).map_err(ApiError::bad_request)?;
+    let frame = tandem_mgmt::hex::decode(&request.frame)
+        .map_err(|e| ApiError::bad_request(format!("frame: {e}")))?;
     let port = port_number(&request.port).ok_or_else(|| no_port(&request.port))?;
     let now = tandem_linux::clock::now_ns();
     api.ask(move |asic| trace::trace(asic, port, &frame, now))

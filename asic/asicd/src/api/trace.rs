@@ -2,6 +2,7 @@
 
 use std::fmt::Arguments;
 
+use tandem_mgmt::hex;
 use tandem_mgmt::types::{TraceAnswer, TraceStep};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_pipeline::trap::reason_name;
@@ -21,8 +22,7 @@ impl Sink for Tracer {
 
     fn tx(&mut self, port: u16, frame: &Frame<'_>) {
         self.0.egress.push(format!("swp{port}"));
-        let hex = frame.bytes().iter().map(|b| format!("{b:02x}"));
-        self.0.frames.push(hex.collect());
+        self.0.frames.push(hex::encode(frame.bytes()));
         let text = format!("leaves by swp{port}, {} bytes", frame.len());
         self.step("egress", text);
     }
@@ -82,40 +82,4 @@ pub fn trace(asic: &mut Asic, port: u16, frame: &[u8], now_ns: u64) -> Result<Tr
         (false, false) => format!("forwarded to {egress}, a copy to the CPU: {cpu}"),
     };
     Ok(answer)
-}
-
-/// Bytes of a hexadecimal text; spaces and colons are skipped.
-pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace() && *c != ':')
-        .map(|c| {
-            c.to_digit(16)
-                .map(|d| d as u8)
-                .ok_or_else(|| format!("frame: '{c}' is no hexadecimal digit"))
-        })
-        .collect::<Result<_, _>>()?;
-    if digits.is_empty() || !digits.len().is_multiple_of(2) {
-        return Err(format!(
-            "frame: {} hexadecimal digits are not whole bytes",
-            digits.len()
-        ));
-    }
-    Ok(digits
-        .chunks_exact(2)
-        .map(|c| c.iter().fold(0, |v, d| v << 4 | d))
-        .collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hexadecimal() {
-        assert_eq!(from_hex("02:0a fF").unwrap(), [2, 10, 255]);
-        for bad in ["", "0", "0g", "zz"] {
-            assert!(from_hex(bad).unwrap_err().starts_with("frame"), "{bad}");
-        }
-    }
 }
