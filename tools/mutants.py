@@ -101,6 +101,8 @@ class Mutant:
             raise Broken(f"{self.source}: {self.id}: a constant is computed by the compiler, which makes no choice")
         if re.match(r"(if|for|while) ", piece) and not piece.endswith(("}", ";")):
             raise Broken(f"{self.source}: {self.id}: half a statement, with which nothing builds")
+        if re.match(r"\.\w|[=!<>]=", piece):
+            raise Broken(f"{self.source}: {self.id}: half an expression, with which nothing builds")
         return found[0].span("piece")
 
     def key(self):
