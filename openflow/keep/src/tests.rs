@@ -495,6 +495,38 @@ fn groups_that_watch_stand_before_there_are_ports() {
     assert_eq!(first_live(&s), before);
 }
 
+/// A group of one bucket, which does this.
+fn indirect(w: &mut World, group: u32, action: Action) {
+    let m = GroupMod {
+        command: GroupCommand::Add,
+        kind: GroupType::Indirect,
+        group,
+        buckets: vec![Bucket {
+            weight: 0,
+            watch_port: port::ANY,
+            watch_group: GROUP_ANY,
+            actions: vec![action],
+        }],
+    };
+    w.switch.group_mod(&m, w.now, &mut Vec::new()).unwrap();
+    w.journal.group(&w.switch, group);
+}
+
+const OUT: Action = Action::Output {
+    port: 2,
+    max_len: 0,
+};
+
+#[test]
+fn groups_forward_to_those_of_larger_numbers() {
+    let mut w = World::new(Version::V13, 1);
+    indirect(&mut w, 3, OUT);
+    indirect(&mut w, 2, Action::Group(3));
+    indirect(&mut w, 1, Action::Group(2));
+    w.settle();
+    assert_eq!(read(&w.log, Version::V13, w.now), said(&w.switch));
+}
+
 fn folder(name: &str) -> std::path::PathBuf {
     let dir = std::env::temp_dir().join(format!("ofkeep-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&dir);
