@@ -287,15 +287,20 @@ impl World {
                 self.journal.config(&self.switch);
             }
             _ => {
-                let bytes = [&[0, 0, 0, 0, 0, d.below(3) as u8][..], &[2; 60]].concat();
-                let mut b = Buffer::new();
-                assert!(b.set(&bytes));
-                let mut frame = b.frame(Offload::NONE);
+                let to = d.below(3) as u8;
                 let port = 1 + d.below(4) as u32;
-                self.switch
-                    .process(&mut frame, port, self.now, &mut Nowhere);
+                self.packet(to, port);
             }
         }
+    }
+
+    fn packet(&mut self, to: u8, port: u32) {
+        let bytes = [&[0, 0, 0, 0, 0, to][..], &[2; 60]].concat();
+        let mut b = Buffer::new();
+        assert!(b.set(&bytes));
+        let mut frame = b.frame(Offload::NONE);
+        self.switch
+            .process(&mut frame, port, self.now, &mut Nowhere);
     }
 
     fn tell(&mut self, by: Option<&FlowMod>) {
@@ -524,6 +529,36 @@ fn groups_forward_to_those_of_larger_numbers() {
     indirect(&mut w, 2, Action::Group(3));
     indirect(&mut w, 1, Action::Group(2));
     w.settle();
+    assert_eq!(read(&w.log, Version::V13, w.now), said(&w.switch));
+}
+
+/// Counters that were written before the group and the meter that have them, as those come in a later slice.
+#[test]
+fn what_counts_before_its_slice_keeps_its_counters() {
+    let mut w = World::new(Version::V13, 1);
+    indirect(&mut w, 1, OUT);
+    let mut m = meter(&mut w.dice);
+    (m.command, m.meter) = (MeterCommand::Add, 1);
+    w.switch.meter_mod(&m, w.now, &mut Vec::new()).unwrap();
+    let m = FlowMod {
+        command: FlowCommand::Add,
+        instructions: Instructions {
+            apply: Some(vec![Action::Group(1)]),
+            meter: Some(1),
+            ..Instructions::default()
+        },
+        ..blank()
+    };
+    w.switch.flow_mod(&m, w.now, &mut Vec::new()).unwrap();
+    w.tell(Some(&m));
+    w.packet(0, 1);
+    w.log = head(&BOOT);
+    w.journal.begin_all(&w.switch, Vec::new(), None);
+    w.settle();
+    while let Some(slice) = w.journal.slice(&w.switch, 1) {
+        w.append(&slice);
+    }
+    assert_eq!(w.switch.group(1).unwrap().1.count.packets, 1);
     assert_eq!(read(&w.log, Version::V13, w.now), said(&w.switch));
 }
 
