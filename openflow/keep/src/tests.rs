@@ -615,6 +615,30 @@ fn a_file_is_replaced_when_the_other_is_whole() {
     fs::remove_dir_all(dir).unwrap();
 }
 
+/// What changes behind the last slice, before the file takes the other's place.
+#[test]
+fn what_changes_while_all_is_written_is_in_both_files() {
+    let dir = folder("both");
+    let path = dir.join("tables");
+    let mut w = World::new(Version::V13, 7);
+    let mut store = Store::new(&path, BOOT);
+    for len in [77, 78] {
+        store.begin().unwrap();
+        w.journal.begin_all(&w.switch, Vec::new(), None);
+        while let Some(slice) = w.journal.slice(&w.switch, usize::MAX) {
+            store.slice(Some(&slice)).unwrap();
+        }
+        let fragments = tandem_ofpipeline::Fragments::Drop;
+        w.switch.set_config(fragments, len, false);
+        w.journal.config(&w.switch);
+        store.append(&w.settle()).unwrap();
+        store.slice(None).unwrap();
+        let now = Store::left(&path).unwrap().unwrap();
+        assert_eq!(read(&now, Version::V13, w.now), said(&w.switch));
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
 /// Where there is no room, nothing stays that lacks what came later.
 #[test]
 fn a_file_that_cannot_be_written_is_taken_away() {
