@@ -250,6 +250,8 @@ fn a_file_of_what_is_not_written_down_is_none() {
 fn what_one_answer_told_is_so_in_the_next_process() {
     let (any, all) = (port::ANY, QUEUE_ALL);
     let questions = [
+        Asks::Flow(all_flows()),
+        Asks::Aggregate(all_flows()),
         Asks::Table,
         Asks::Port { port: 1 },
         Asks::Port { port: any },
