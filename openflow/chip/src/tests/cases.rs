@@ -2,9 +2,11 @@
 //! What random histories seldom come to.
 
 use super::device::Fate;
+use super::frames::MACS;
+use super::pipelines::{enters, lives};
 use super::universe::FIRST;
 use super::world::World;
-use crate::Lookup;
+use crate::{Limits, Lookup};
 use tandem_abi::raw;
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod};
@@ -577,8 +579,41 @@ fn tiny_is_not_looked_up_by_vlan() {
         version: Version::V13,
         ports,
         local: false,
-        chains: crate::Limits::default(),
+        chains: Limits::default(),
     };
     let why = crate::Chip::new(setup).err().map(|e| e.to_string());
     assert!(why.is_some_and(|w| w.contains("4 forwarding domains")));
+}
+
+/// A port has a VLAN with a tag, then without one: meanwhile the chip neither drops what goes there nor sends it in another
+/// form than flows ask for.
+#[test]
+fn a_member_gets_another_form_while_nobody_meets_it() {
+    let limits = Limits {
+        members: true,
+        ..Limits::default()
+    };
+    let mut w = World::within("nxp-t1040", Lookup::Vlan, Version::V13, limits);
+    let tagged = enters(FIRST + 1, 1, false);
+    let flows = [
+        lives(0, FIRST, 1, true),
+        lives(1, FIRST + 1, 1, false),
+        vec![enters(FIRST + 1, 1, true)],
+    ];
+    for m in flows.iter().flatten() {
+        w.flow_mod(m);
+    }
+    w.rest();
+    let there = [&MACS[1][..], &MACS[0], &[0x12, 0x34], &[0; 46]].concat();
+    w.probe(1, &there);
+    assert_eq!(w.seen.sent, 1, "by the chip");
+    w.flow_mod(&FlowMod {
+        command: FlowCommand::DeleteStrict,
+        ..tagged
+    });
+    while w.step() {
+        w.probe(1, &there);
+    }
+    w.rest();
+    w.probe(1, &there);
 }

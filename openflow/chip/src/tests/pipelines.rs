@@ -254,7 +254,7 @@ fn role(p: u32, v: u128) -> bool {
     (p - FIRST, v) != (2, 1) && p - FIRST != 3
 }
 
-fn enters(p: u32, v: u128, bare: bool) -> FlowMod {
+pub fn enters(p: u32, v: u128, bare: bool) -> FlowMod {
     let set = Action::SetField {
         field: Field::VlanVid,
         value: PRESENT | v,
@@ -283,7 +283,7 @@ fn leaves(m: usize, v: u128, ports: &[(u32, bool)]) -> FlowMod {
 }
 
 /// A station that was learned, with or without a tag.
-fn lives(m: usize, p: u32, v: u128, bare: bool) -> Vec<FlowMod> {
+pub fn lives(m: usize, p: u32, v: u128, bare: bool) -> Vec<FlowMod> {
     let src = Oxm::exact(Field::EthSrc, mac(m));
     vec![
         enters(p, v, bare),
