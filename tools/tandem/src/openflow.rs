@@ -43,7 +43,7 @@ pub enum Openflow {
         /// Only flows of which packets go to the software, all or some (WHERE: software, partly)
         #[arg(long)]
         software: bool,
-        /// With flows: why each is where it is
+        /// With flows: why each is where it is, instead of ages, timeouts and cookies
         #[arg(long)]
         why: bool,
         /// Of this logical switch
@@ -210,6 +210,15 @@ const FLOWS: &[Column] = &[
 /// Of flows, where a chip stands below the tables.
 const PLACE: Column = left("WHERE", "place");
 const WHY: Column = left("WHY", "why");
+/// What is told of a flow beside that.
+const WITH_WHY: &[&str] = &[
+    "table",
+    "priority",
+    "match",
+    "instructions",
+    "place",
+    "packets",
+];
 const NUMBER: Column = right("FLOW", "number");
 const GROUPS: &[Column] = &[
     right("GROUP", "group"),
@@ -628,6 +637,8 @@ fn show(
     if what == What::Flows && all.iter().any(|f| !f["place"].is_null()) {
         columns.insert(4, PLACE);
         if flows.why {
+            // A reason takes the place of ages and timeouts
+            columns.retain(|c| WITH_WHY.contains(&c.key));
             columns.insert(0, NUMBER);
             columns.push(WHY);
         }
