@@ -243,7 +243,7 @@ def test_the_command_starts_stops_and_shows(sw):
     code, _, err = sw.call("trace", "swp9", frame)
     assert code == 1 and "no port swp9" in err
     code, _, err = sw.call("trace", "swp1", frame + "00" * 16384)
-    assert code == 1 and "14 to 16384 bytes" in err, err
+    assert code == 1 and "has 16444 bytes, not 14 to 16384" in err, err
     assert "stopped" in sw.tandem("openflow", "down")
     assert "does not run" in sw.tandem("openflow", "down")
     assert "bpf" not in sw.ns.exec("tc", "filter", "show", "dev", "p1", "ingress", check=False)
