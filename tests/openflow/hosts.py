@@ -10,14 +10,15 @@ def mac(i):
     return f"02:00:00:00:01:{i:02x}"
 
 
-def ping(host, target, count=3, interval=0.2, timeout=1):
-    """Number of answers."""
+def ping(host, target, count=3, interval=0.2, timeout=5):
+    """Number of answers, the last of which may take as long on a busy machine."""
     said = host.exec("ping", "-q", "-n", "-c", count, "-i", interval, "-W", timeout, target, check=False,
                      timeout=count * max(interval, timeout) + 15)
     found = re.search(r"(\d+) received", said)
     return int(found.group(1)) if found else 0
 
 
-def reaches(host, target, timeout=15):
+def reaches(host, target, timeout=40):
     """Waits until three pings in a row are answered."""
-    net.wait_until(f"{host.name} to reach {target}", lambda: ping(host, target, 3, interval=0.1) == 3, timeout=timeout)
+    net.wait_until(f"{host.name} to reach {target}",
+                   lambda: ping(host, target, 3, interval=0.1, timeout=1) == 3, timeout=timeout)

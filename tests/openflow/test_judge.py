@@ -33,6 +33,11 @@ def test_the_table_counts_groups_and_versions():
     assert rows["of13"]["passed"] == rows["of13/meter"]["passed"] == 1
     assert rows["of10/match"]["failed"] == 1 and rows["of10"]["passed"] == 0
     assert len(said) == 5
+    runs = [dict(wanted_pps=1000, offered_pps=500), dict(wanted_pps=1000, offered_pps=1000, came_back=100, seen=50),
+            dict(wanted_pps=1000, offered_pps=1000, still=0.1)]
+    said, _ = tester.table([result(wanted_pps=1000, offered_pps=999, invalid=runs)])
+    why = "offered 50.0 %, its tester saw 50.0 %, stood still for 10.0 %"
+    assert said[-1] == f"3 runs said nothing and were repeated: {why}"
 
 
 def test_each_line_of_the_short_list_is_of_files_that_are_there():

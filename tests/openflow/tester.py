@@ -173,12 +173,22 @@ def play(target, with_, version, root, names, pairs):
     return lines
 
 
+def why_invalid(r):
+    """What keeps a run from saying something of the target; empty: nothing."""
+    if r.get("offered_pps", 1) < r.get("wanted_pps", 0) * LEAST:
+        return f"offered {100 * r['offered_pps'] / r['wanted_pps']:.1f} %"
+    if r.get("seen", 0) < r.get("came_back", 0) * LEAST_SEEN:
+        return f"its tester saw {100 * r['seen'] / r['came_back']:.1f} %"
+    if r.get("still", 0) > MOST_STILL:
+        return f"stood still for {100 * r['still']:.1f} %"
+    return ""
+
+
 def judge(results, exceptions):
     """A run that offered too little, whose tester overlooked too much or whose target stood still says nothing; a
     failure that is an exception by a clause is one."""
     for r in results:
-        if r.get("offered_pps", 1) < r.get("wanted_pps", 0) * LEAST or \
-                r.get("seen", 0) < r.get("came_back", 0) * LEAST_SEEN or r.get("still", 0) > MOST_STILL:
+        if why_invalid(r):
             r["was"], r["result"] = r["result"], "invalid"
         if r["result"] == "failed":
             for pattern, test, clause, _ in exceptions:
@@ -210,6 +220,9 @@ def table(results):
         worst = min(streams, key=lambda r: r["offered_pps"] / r["wanted_pps"])
         said.append(f"offered to meters: at least {100 * worst['offered_pps'] / worst['wanted_pps']:.1f} % of what the "
                     f"file asks for ({worst['offered_pps']:.0f} of {worst['wanted_pps']} packets/s)")
+    again = [why_invalid(run) for r in streams for run in r.get("invalid", [])]
+    if again:
+        said.append(f"{len(again)} runs said nothing and were repeated: {', '.join(again)}")
     return said, rows
 
 

@@ -148,7 +148,7 @@ class Tester(tester.OfTester):
             yield {"test": "", "result": "failed", "why": "the tester can't read this file", "seconds": 0}
         for number, test in enumerate(parsed.tests):
             self.words.said = []
-            began, tries, invalid, passed = time.monotonic(), 0, 0, False
+            began, tries, invalid, passed = time.monotonic(), 0, [], False
             while not passed and tries < TRIES:
                 self.offered = None
                 passed, why = self._play(test)
@@ -156,8 +156,9 @@ class Tester(tester.OfTester):
                     # it was not for long
                     self.offered.pop("still", None)
                 # a run that says nothing is no try, if it is not the rule
-                if self.offered and not valid(**self.offered) and invalid < 2:
-                    invalid, passed = invalid + 1, False
+                if self.offered and not valid(**self.offered) and len(invalid) < 2:
+                    invalid.append(self.offered)
+                    passed = False
                 else:
                     tries += 1
             yield {"number": number, "test": test.description, "result": "passed" if passed else "failed", "why": why,

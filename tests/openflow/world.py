@@ -11,6 +11,7 @@ Nothing of the system's own Open vSwitch is touched, and what is started here en
 """
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from lib import net  # noqa: E402
-from lib.switch import PREFIX, TOP, binaries, sweep  # noqa: E402
+from lib.switch import PREFIX, TOP, ask, binaries, sweep  # noqa: E402
 
 OUT = os.path.join(os.environ.get("TANDEM_OUT", os.path.join(TOP, "out")), "openflow")
 FAUCET = os.environ.get("TANDEM_FAUCET", os.path.join(os.path.dirname(OUT), "faucet"))
@@ -222,14 +223,49 @@ class ChipAgent(Agent):
 
     profile = None
     asicd = None
+    instance = ""
+    lookup = "address"  # of the MAC table
 
     def cabled(self, instance, ports):
+        self.instance = instance
         if self.asicd is None or self.asicd.poll() is not None:
-            socket = os.path.join(os.environ.get("TANDEM_RUN", "/run/tandem"), instance, "asicd.sock")
             words = [os.path.join(binaries(), "asicd"), "--name", instance, "--profile", self.profile]
             self.asicd = self.cell.start(*words, *super().cabled(instance, ports), log="asicd.log")
-            net.wait_until("asicd", lambda: os.path.exists(socket))
-        return ["--asic"]
+            net.wait_until("asicd", lambda: os.path.exists(self.socket("asicd")))
+        return ["--asic", "--mac-lookup", self.lookup]
+
+    def socket(self, daemon):
+        return os.path.join(os.environ.get("TANDEM_RUN", "/run/tandem"), self.instance, f"{daemon}.sock")
+
+    def get(self, daemon, page):
+        status, text = ask(self.socket(daemon), 30, "GET", page, None)
+        if status != 200:
+            raise ValueError(f"{daemon} answers {status}: {text}")
+        return json.loads(text)
+
+    def counters(self):
+        """Of all of the chip's ports together: rx_packets, tx_packets, rx_cpu_packets, tx_cpu_packets."""
+        rows = [p["counters"] for p in self.get("asicd", "/v1/ports")["items"]]
+        return {k: sum(r[k] for r in rows) for k in ("rx_packets", "tx_packets", "rx_cpu_packets", "tx_cpu_packets")}
+
+    def places(self):
+        """Of each flow but the table-misses, where it stands and why."""
+        flows = self.get("ofagentd", "/v1/flows")["items"]
+        return {f"{f['table']} {f['match']}": (f["place"], f["why"]) for f in flows if f["priority"]}
+
+    def spared(self, talk):
+        """`talk` succeeds, and the CPU gets nothing of it."""
+        before = self.counters()["rx_cpu_packets"]
+        return talk() and self.counters()["rx_cpu_packets"] == before
+
+    def spares_the_cpu(self, talk):
+        """So it is once the chip is written and neighbours know each other."""
+        net.wait_until(f"the chip to do it alone: {self.places()}", lambda: self.spared(talk), timeout=60)
+
+    def settled(self):
+        """The chip answers by its entries, and nothing waits to be written."""
+        chip = self.get("ofagentd", "/v1/status")["chip"]
+        return chip["state"] == "open" and chip["settled"]
 
 
 CHIPS = {chip: type(chip, (ChipAgent,), {"profile": chip}) for chip in ("nxp-t1040", "arista-7500e")}
