@@ -51,7 +51,10 @@ class Client:
         self.switch, self.version = switch, version
 
     def __call__(self, command, *words, **kw):
-        return self.switch.ofctl(self.version, command, *words, **kw)
+        said = self.switch.ofctl(self.version, command, *words, **kw)
+        if self.switch.kind == "ovs" and re.match("add-|mod-|del-|replace-", command):
+            self.switch.target.forget()
+        return said
 
     def flows(self, *match, stats=False):
         """The lines of dump-flows, in order, without `duration`, `n_packets` and the like unless asked for."""

@@ -175,6 +175,10 @@ class Ovs:
     def vsctl(self, *words):
         return net.run("ovs-vsctl", "--timeout=20", f"--db={self.socket}", *words, timeout=30)
 
+    def forget(self):
+        """The datapath's cache: a barrier does not wait for it, and it answers by the flows of before for a while."""
+        self.cell.ns.exec("ovs-appctl", "-t", self.cell.path("vswitchd.ctl"), "revalidator/purge")
+
     def bridge(self, name, dpid, ports, version="OpenFlow13", controller=True, listen=False, fail="secure"):
         """A switch: `ports` are netdevs, numbered from 1. `listen`: an address for ovs-ofctl, which is returned."""
         words = ["add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", f"protocols={version}",
