@@ -358,7 +358,7 @@ def test_the_chip_forwards_without_its_agent(sw):
     sw.reaches(1, 2)
     sw.kill()
     assert sw.pings(1, 2, 5) == 5
-    # it comes back with its tables; the attach is cold, and all is written anew
+    # it comes back with its tables, and goes on with what the chip holds
     assert "runs already" in sw.up(*LISTENING, *CHIP)
     sw.settled()
     rows = sw.show("flows")

@@ -2,21 +2,73 @@
 """ofagentd is killed while it works: what a barrier had acknowledged stands in the next one, with ages and counters."""
 
 import os
+import socket
 import struct
+import threading
 import time
 
 import pytest
 
 from lib import net, openflow
 from lib.openflow import BARRIER_REQUEST, FLOW_MOD
+from test_openflow_chip import CHIP, ETH_TYPE, LISTENING, ChipSwitch, both_ways, flow, out
 
-LISTENING = ("--controller", f"ptcp:127.0.0.1:{openflow.PORT}")
 BARRIER_REPLY = 21
 
 
 @pytest.fixture
 def sw(request):
     yield from openflow.lives(request, openflow.Switch(openflow.new()))
+
+
+@pytest.fixture
+def chip(request):
+    yield from openflow.lives(request, ChipSwitch(openflow.new()))
+
+
+class Numbered:
+    """Packets with numbers from the first host to the second one, 500 a second, while something happens."""
+
+    PORT = 7000
+
+    def __init__(self, sw):
+        self.to = net.in_netns(sw.hosts[1].name, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
+        self.by = net.in_netns(sw.hosts[0].name, socket.socket, socket.AF_INET, socket.SOCK_DGRAM)
+        self.to.bind(("10.0.0.2", self.PORT))
+        self.to.settimeout(1)
+        self.sent, self.came, self.ends = 0, [], False
+        self.threads = [threading.Thread(target=t) for t in (self.send, self.take)]
+
+    def send(self):
+        while not self.ends:
+            self.by.sendto(struct.pack("!Q", self.sent), ("10.0.0.2", self.PORT))
+            self.sent += 1
+            time.sleep(0.002)
+
+    def take(self):
+        while True:
+            try:
+                self.came += struct.unpack("!Q", self.to.recv(64))
+            except TimeoutError:
+                if self.ends:
+                    return
+
+    def more(self, count):
+        """So many more have come."""
+        wanted = len(self.came) + count
+        net.wait_until(f"{count} more packets to come", lambda: len(self.came) >= wanted)
+
+    def __enter__(self):
+        for t in self.threads:
+            t.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        for t in self.threads:
+            t.join()
+        self.to.close()
+        self.by.close()
 
 
 def flow_mod(cookie, idle=0, hard=0, in_port=None, to=None, priority=1):
@@ -115,3 +167,72 @@ def test_a_file_that_says_nothing_is_said_and_begins_empty(sw):
     sw.tandem("openflow", "down")
     sw.up(*LISTENING)
     assert sw.show("flows") == []
+
+
+def test_the_chip_goes_on_without_a_gap(chip):
+    peer = chip.start()
+    both_ways(peer)
+    for n in range(40):
+        flow(peer, [(ETH_TYPE, 0x2000 + n, 2)], out(2), priority=5 + n % 3)
+    peer.barrier()
+    chip.reaches(1, 2)
+    to_cpu, by_chip = chip.to_cpu(), chip.by_chip()
+    with Numbered(chip) as packets:
+        packets.more(100)
+        for _ in range(2):
+            chip.kill()
+            packets.more(100)
+            chip.up(*LISTENING, *CHIP)
+            chip.settled()
+            assert "attached to asicd: the chip goes on as it is" in chip.log(), chip.log()
+            packets.more(100)
+    assert packets.came == list(range(packets.sent))
+    # all the while it was the chip that forwarded, and nothing was written to it
+    assert chip.to_cpu() == to_cpu and chip.by_chip() >= by_chip + packets.sent
+    assert {r["place"] for r in chip.show("flows")} == {"hardware"}
+    # and it is this process's: what comes, goes and changes is written
+    peer = chip.peer()
+    flow(peer, [], out(2), command=3)
+    peer.barrier()
+    assert chip.pings(1, 2, 1) == 0
+    both_ways(peer)
+    chip.reaches(1, 2)
+
+
+def test_what_was_under_way_is_written_while_the_software_forwards(chip):
+    peer = chip.start()
+    both_ways(peer)
+    chip.reaches(1, 2)
+    with Numbered(chip) as packets:
+        for n in range(5):
+            for m in range(200):
+                flow(peer, [(ETH_TYPE, 0x2000 + 200 * n + m, 2)], out(2), priority=5 + m % 3)
+            time.sleep(0.01 * n)
+            chip.kill()
+            peer.close()
+            packets.more(50)
+            chip.up(*LISTENING, *CHIP)
+            chip.settled()
+            assert "attached to asicd: the chip goes on" in chip.log(), chip.log()
+            packets.more(50)
+            peer = chip.peer()
+    assert sorted(packets.came) == list(range(packets.sent))
+    # the flows that were taken are there, and the chip is as they say
+    assert {r["place"] for r in chip.show("flows")} == {"hardware"}
+    before = chip.to_cpu()
+    assert chip.pings(1, 2, 3) == 3 and chip.to_cpu() == before
+
+
+def test_a_chip_that_is_not_understood_is_written_anew(chip):
+    peer = chip.start()
+    both_ways(peer)
+    chip.reaches(1, 2)
+    chip.kill()
+    os.kill(chip.chip_pid(), 9)
+    assert "asicd started" in chip.up(*LISTENING, *CHIP)
+    chip.settled()
+    log = chip.log()
+    assert "it holds no list of flows: all is to be written anew" in log, log
+    assert "attached to asicd: all flows are written to the chip" in log, log
+    chip.reaches(1, 2)
+    assert [r["place"] for r in chip.show("flows")] == ["hardware"] * 2

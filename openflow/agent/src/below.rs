@@ -80,7 +80,7 @@ impl Datapath {
         self.below = Some(Below::new(chip));
         self.ports_changed();
         if let Some(below) = &mut self.below {
-            below.chip.follow_all(&self.switch);
+            below.chip.follow_all(&self.switch, now_ns);
             if self.restored {
                 // What it had counted since it was last asked is lost, and who used what
                 below.chip.lose_counts(&self.switch, now_ns);

@@ -79,6 +79,11 @@ impl Datapath {
         self.below.as_ref().map(|b| &b.chip)
     }
 
+    /// Are the tables those of an earlier process?
+    pub fn is_restored(&self) -> bool {
+        self.restored
+    }
+
     /// A controller's change of flows.
     ///
     /// # Errors

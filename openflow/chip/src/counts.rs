@@ -128,14 +128,7 @@ impl Counts {
         if full {
             return None;
         }
-        // numbers come again late
-        let id = loop {
-            self.last_id = self.last_id % IDS + 1;
-            let id = self.base + self.last_id;
-            if !self.counters.contains_key(&id) {
-                break id;
-            }
-        };
+        let id = self.number();
         self.counters.insert(
             id,
             Counter {
@@ -146,6 +139,17 @@ impl Counts {
             },
         );
         Some(id)
+    }
+
+    /// One that no counter has. Numbers come again late.
+    fn number(&mut self) -> u32 {
+        loop {
+            self.last_id = self.last_id % IDS + 1;
+            let id = self.base + self.last_id;
+            if !self.counters.contains_key(&id) {
+                return id;
+            }
+        }
     }
 
     /// Its row goes: it is to be read once more.
@@ -369,6 +373,37 @@ impl Counts {
     pub fn lose_past(&mut self, flow: FlowId, now_ns: u64) {
         let (tally, _) = self.sum(flow);
         self.unknown(tally, now_ns);
+    }
+
+    /// The counters of rows are those that the rows of an earlier process have, or have numbers that none had: `most` was
+    /// its largest. What they have counted up to now is nobody's. The numbers, in the same order.
+    pub fn rename(
+        &mut self,
+        rows: &[(u32, Option<raw::tnd_acl_counter>)],
+        most: Option<u32>,
+        now_ns: u64,
+    ) -> Vec<u32> {
+        let most = most.map_or(0, |m| m - self.base);
+        self.last_id = self.last_id.max(most);
+        let mut old = std::mem::take(&mut self.counters);
+        let mut new = Vec::with_capacity(rows.len());
+        for (id, there) in rows {
+            let Some(mut c) = old.remove(id) else {
+                new.push(0);
+                continue;
+            };
+            let there = there.filter(|t| !self.counters.contains_key(&t.counter));
+            if let Some(t) = there {
+                (c.packets, c.bytes) = (t.packets, t.bytes);
+            }
+            for tally in c.tallies.clone() {
+                self.unknown(tally, now_ns);
+            }
+            let number = there.map_or_else(|| self.number(), |t| t.counter);
+            self.counters.insert(number, c);
+            new.push(number);
+        }
+        new
     }
 
     /// All flows are gone.

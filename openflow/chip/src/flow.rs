@@ -105,7 +105,8 @@ impl Chip {
     }
 
     /// All flows that there are, to a chip that knows none of them.
-    pub fn follow_all(&mut self, switch: &Switch) {
+    pub fn follow_all(&mut self, switch: &Switch, now_ns: u64) {
+        self.now_ns = now_ns;
         let put = |flow| Changed {
             flow,
             kind: ChangeKind::Put,
@@ -115,11 +116,16 @@ impl Chip {
         self.follow(switch, &all);
     }
 
-    /// What the chip answered of these flows for an earlier process is not known.
+    /// What the chip answered of these flows for an earlier process is not known, nor what it looked up in tables.
     pub fn lose_counts(&mut self, switch: &Switch, now_ns: u64) {
         for flow in switch.flows_of(tandem_openflow::model::TABLE_ALL) {
-            if self.compose.has(flow) {
-                self.counts.lose_past(flow, now_ns);
+            // One that no frame can meet now may have been met by those of a port that was there
+            self.counts.lose_past(flow, now_ns);
+        }
+        self.lookups.others();
+        for t in 1..=u8::MAX {
+            for n in [lookups::matched(t), lookups::missed(t)] {
+                self.counts.lose_flow(n, true, true);
             }
         }
     }

@@ -47,6 +47,7 @@ mod totals;
 mod turn;
 mod uses;
 mod want;
+mod warm;
 
 pub use counts::{Counted, Tally};
 pub use explain::{Explained, Others, Ruled};
@@ -276,6 +277,25 @@ impl Chip {
         )?;
         let sizes = self.known.sizes(fixed::<raw::tnd_pool>(&out))?;
         profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
+        self.begins(&mut *device, &sizes, now_ns)?;
+        self.counts.emptied(now_ns);
+        self.device = Some(device);
+        self.need_vlans();
+        self.dirty = self.want.all().collect();
+        self.trust = Trust::Trapping;
+        self.write_ports(true);
+        self.lookups.attached();
+        self.resize();
+        Ok(())
+    }
+
+    /// An attach: sizes, ports' counters, and nothing that is left of the last one.
+    fn begins(
+        &mut self,
+        device: &mut dyn Device,
+        sizes: &profile::Sizes,
+        now_ns: u64,
+    ) -> Result<(), AttachError> {
         self.now_ns = now_ns;
         // One that has begun anew says so by these, while they are small
         match device.dump(|stats: raw::tnd_port_stats, _| self.totals.tell(stats)) {
@@ -291,24 +311,21 @@ impl Chip {
         let fixed = self.known.guard_lines(&fixed);
         self.lines = slice.part(sizes.lines).saturating_sub(fixed);
         self.counts.size = slice.part(sizes.counters);
-        self.counts.emptied(now_ns);
         self.room.void();
-        self.device = Some(device);
         self.queue.clear();
         self.flights.clear();
+        self.troubles.attaches += 1;
+        Ok(())
+    }
+
+    /// The domains of what is wanted, and no others.
+    fn need_vlans(&mut self) {
         self.want.vlans = [raw::TND_FLOWS_FID].into_iter().collect();
         for key in self.want.macs.keys() {
             self.want.vlans.insert(want::fid(key.vlan));
         }
         let members = self.want.members.keys();
         self.want.vlans.extend(members.map(|(_, vid)| *vid));
-        self.dirty = self.want.all().collect();
-        self.trust = Trust::Trapping;
-        self.troubles.attaches += 1;
-        self.write_ports(true);
-        self.lookups.attached();
-        self.resize();
-        Ok(())
     }
 
     /// Is it to be attached, cold? Why.
@@ -703,12 +720,7 @@ impl Chip {
             // They are written when it is open again
             return;
         }
-        let is = PortIs {
-            unaware: self.setup.lookup == Lookup::Address,
-            drop: self.miss.real(),
-            source: self.asks,
-            trap,
-        };
+        let is = self.ports_are(trap);
         for p in &self.ports.list {
             let body = self.ports.body(p, is);
             self.queue.push_back(Step {
@@ -721,6 +733,15 @@ impl Chip {
         let leaving: Vec<u8> = self.leaving.iter().copied().collect();
         for port in leaving {
             self.write_nobodys(port);
+        }
+    }
+
+    fn ports_are(&self, trap: bool) -> PortIs {
+        PortIs {
+            unaware: self.setup.lookup == Lookup::Address,
+            drop: self.miss.real(),
+            source: self.asks,
+            trap,
         }
     }
 
@@ -760,4 +781,7 @@ pub enum AttachError {
     /// It is not what this use needs.
     #[error(transparent)]
     Unfit(#[from] Unfit),
+    /// What it holds was not written for this use.
+    #[error("it holds {0}: all is to be written anew")]
+    Foreign(&'static str),
 }

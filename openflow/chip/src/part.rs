@@ -49,6 +49,16 @@ impl Slice {
         u32::from(self.index) << 24
     }
 
+    /// Is it a list of one of the switches?
+    pub(crate) fn has_list(self, table: u32) -> bool {
+        (1..=u32::from(self.of)).contains(&table)
+    }
+
+    /// Is it a number of its counters?
+    pub(crate) fn has_counter(self, id: u32) -> bool {
+        id >> 24 == u32::from(self.index)
+    }
+
     /// Has it the MAC table? Its keys do not say whose port a frame came in by, so one alone has.
     pub(crate) fn has_mac(self) -> bool {
         self.index == 0

@@ -152,7 +152,7 @@ pub(crate) fn vlan(fid: u16) -> raw::tnd_vlan {
     v
 }
 
-fn member(port: u16, vid: u16, untagged: bool) -> raw::tnd_vlan_member {
+pub(crate) fn member(port: u16, vid: u16, untagged: bool) -> raw::tnd_vlan_member {
     let mut m = raw::tnd_vlan_member {
         fid: vid,
         port,
@@ -261,7 +261,38 @@ impl Want {
         Some(id)
     }
 
-    fn fdb(&self, key: &MacKey, act: Act) -> raw::tnd_fdb {
+    /// Sets that the chip has are known by its numbers, the others by such as it does not have.
+    pub fn take_sets(&mut self, held: &BTreeMap<u16, [u8; raw::TND_PORT_SET_BYTES]>) {
+        let mut wanted: Vec<PortMask> = self.set_ids.values().copied().collect();
+        self.sets.clear();
+        self.set_ids.clear();
+        for (id, ports) in held {
+            self.last_set = self.last_set.max(*id);
+            let at = wanted.iter().position(|w| row::bitmap(*w) == *ports);
+            if let Some(at) = at {
+                let ports = wanted.swap_remove(at);
+                self.sets.insert(ports, *id);
+                self.set_ids.insert(*id, ports);
+            }
+        }
+        for ports in wanted {
+            while held.contains_key(&self.add_set(ports)) {
+                self.set_ids.remove(&self.last_set);
+            }
+        }
+    }
+
+    /// Sets that are to be there and are not, and the other way round.
+    pub fn sets_unlike<'a>(
+        &'a self,
+        held: &'a BTreeMap<u16, [u8; raw::TND_PORT_SET_BYTES]>,
+    ) -> impl Iterator<Item = u16> + 'a {
+        let missing = self.set_ids.keys().filter(|id| !held.contains_key(id));
+        let over = held.keys().filter(|id| !self.set_ids.contains_key(id));
+        missing.chain(over).copied()
+    }
+
+    pub fn fdb(&self, key: &MacKey, act: Act) -> raw::tnd_fdb {
         let mut f = raw::tnd_fdb {
             fid: fid(key.vlan),
             mac: mac_of(key.address),

@@ -7,8 +7,9 @@
 //!   agent ─► Slots ─► ToChip ─► SalIo ═►            straight out of a port
 //! ```
 //!
-//! Logical switches share the chip: each has its ports, its list of rows, its domain. An attach is always cold: the tables
-//! of the chip are this process's, and are written anew.
+//! Logical switches share the chip: each has its ports, its list of rows, its domain. The first attach of a process that
+//! has an earlier one's tables is warm: what the chip holds is compared with them, and what differs is written. All others
+//! are cold: the tables of the chip are emptied and written anew.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -39,6 +40,8 @@ pub struct Asic {
     socket: PathBuf,
     name: String,
     sal: Option<Sal>,
+    /// What the chip holds may be an earlier process's.
+    warm: bool,
     retry_ns: u64,
     /// How long the next pause is. Each is twice the last, until the chip answers by itself: attempts are waited for by
     /// the thread that serves controllers, and each that gets on takes all links down and up.
@@ -200,6 +203,7 @@ impl Asic {
             socket,
             name,
             sal: Some(sal),
+            warm: false,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             error: String::new(),
@@ -208,6 +212,11 @@ impl Asic {
             frame: Vec::new(),
             buffer: Buffer::new(),
         })
+    }
+
+    /// Is what it holds perhaps an earlier process's?
+    pub fn of_earlier(self, warm: bool) -> Asic {
+        Asic { warm, ..self }
     }
 
     /// Its ports.
@@ -250,9 +259,9 @@ impl Asic {
         let done = self.attach(lsis, to_chip, poller, now_ns);
         self.wait(clock::now_ns());
         match done {
-            Ok(()) => {
+            Ok(how) => {
                 self.error.clear();
-                tracing::info!("attached to asicd: all flows are written to the chip");
+                tracing::info!("attached to asicd: {how}");
                 now_ns
             }
             Err(e) => {
@@ -275,7 +284,7 @@ impl Asic {
         to_chip: &mut ToChip,
         poller: &Poller,
         now_ns: u64,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<&'static str> {
         let sal = match &mut self.sal {
             Some(sal) => sal,
             none => {
@@ -288,7 +297,9 @@ impl Asic {
                 none.insert(sal)
             }
         };
-        let (control, io) = sal.attach(Attach::Cold)?;
+        // what goes wrong with a warm one goes with a cold one
+        let warm = std::mem::take(&mut self.warm);
+        let (control, io) = sal.attach(if warm { Attach::Warm } else { Attach::Cold })?;
         let watch = |fd: BorrowedFd<'_>| poller.add(Token::Chip, fd, true, false);
         for fd in Device::fds(&control).into_iter().chain(io.fds()) {
             watch(fd)?;
@@ -296,10 +307,19 @@ impl Asic {
         watch(sal.socket())?;
         to_chip.io = Some(io);
         let parts = parts(Box::new(control), lsis.len());
+        let mut open = warm;
         for (chip, part) in chips(lsis).zip(parts) {
-            chip.attach(Box::new(part), now_ns)?;
+            if warm {
+                open &= chip.adopt(Box::new(part), now_ns)?;
+            } else {
+                chip.attach(Box::new(part), now_ns)?;
+            }
         }
-        Ok(())
+        Ok(match (warm, open) {
+            (true, true) => "the chip goes on as it is",
+            (true, false) => "the chip goes on, and what differs is written to it",
+            (false, _) => "all flows are written to the chip",
+        })
     }
 
     /// The next attempt is not before a pause from now.
@@ -498,6 +518,7 @@ mod tests {
             socket: PathBuf::new(),
             name: String::new(),
             sal: None,
+            warm: false,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             error: String::new(),

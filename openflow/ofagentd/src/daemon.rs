@@ -82,8 +82,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let ids = |l: &Lsi| l.agent.settings().datapath;
     lsi::same_ids(lsis.iter().map(|l| (&l.name, ids(l)))).map_err(|e| anyhow!(e))?;
     let datapaths: Vec<String> = lsis.iter().map(|l| format!("{:016x}", ids(l))).collect();
+    let warm = lsis.iter().any(|l| l.agent.datapath().is_restored());
     let mut plant = Plant::new(lsis, poller);
-    plant.asic = asic;
+    plant.asic = asic.map(|a| a.of_earlier(warm));
     for (n, port, mac, halves) in opened {
         plant.add_port(n, port, mac, *halves, now);
     }

@@ -24,6 +24,13 @@ impl Labels {
         self.rows.get(&(place.clone(), row)).copied()
     }
 
+    /// Rows get other numbers, in the same order.
+    pub fn renumber(&mut self, moves: &BTreeMap<u32, u32>) {
+        for n in self.rows.values_mut() {
+            *n = moves.get(n).copied().unwrap_or(*n);
+        }
+    }
+
     pub fn remove(&mut self, place: &Full, row: u8) -> Option<u32> {
         self.rows.remove(&(place.clone(), row))
     }

@@ -44,7 +44,7 @@ use labels::Labels;
 pub use order::Step;
 use order::{Full, Order, Place};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 use tables::Chip;
 use tandem_ofpipeline::key::{Key, THERE};
@@ -492,10 +492,7 @@ impl Offload {
             .copied()
             .collect();
         let (mut value, mut mask) = Key::of_match(&fields);
-        let place = match chain.place.split_first() {
-            Some((first, then)) => self.order.enter(*first, then, id),
-            None => self.order.enter(Step::new(flow.priority, &mask), &[], id),
-        };
+        let own = Step::new(flow.priority, &mask);
         // Its rows ask for no source: in them it stays away
         if chain.unknown {
             mask.0[THERE] |= KNOWN;
@@ -514,6 +511,11 @@ impl Offload {
                 }
             }
         }
+        let (first, then) = match chain.place.split_first() {
+            Some((first, then)) => (*first, then),
+            None => (own, &[][..]),
+        };
+        let place = self.order.enter(first, then, &value, id);
         // Collected in place they would keep the room of what they were
         let mut rows = Vec::with_capacity(all.len());
         rows.extend(all.into_iter().map(|r| self.shared(r)));
@@ -605,6 +607,11 @@ impl Offload {
         }
         self.decide();
         self.plan()
+    }
+
+    /// The rows have other numbers, in the same order: those that a chip has that was written before.
+    pub fn renumber(&mut self, moves: &BTreeMap<u32, u32>) {
+        self.labels.renumber(moves);
     }
 
     /// The controller's counters of the flow begin anew.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The order of rules: the software pipeline's, and the only one. Priority first, then the mask's rank
-//! ([`Key::rank`]); what is equal in both never meets one packet, and stands by number. A chain of flows of several
-//! tables stands by its first flow, then by its second, as words do in a dictionary.
+//! ([`Key::rank`]); what is equal in both never meets one packet, and stands by what it asks for, so that the order is the
+//! same whoever came first. A chain of flows of several tables stands by its first flow, then by its second, as words do
+//! in a dictionary.
 use foldhash::HashMap;
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
@@ -33,7 +34,18 @@ pub(crate) struct Place {
     high: u32,
     /// Number of the rank.
     rank: u32,
+    /// Of the values that are asked for.
+    tie: u32,
     pub id: u32,
+}
+
+/// Values as one number. Of two that have the same one the flows' own numbers decide.
+fn tie(value: &Key) -> u32 {
+    let mix = |sum: u64, word: &u64| {
+        let mixed = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        mixed ^ mixed >> 32
+    };
+    value.0.iter().fold(0, mix) as u32
 }
 
 impl Place {
@@ -50,7 +62,7 @@ pub(crate) struct Rank {
 }
 
 /// The same where it must be compared without the list of ranks.
-pub(crate) type Full = (u32, Rank, u32);
+pub(crate) type Full = (u32, Rank, u32, u32);
 
 /// The ranks in use.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +75,7 @@ pub(crate) struct Order {
 
 impl Order {
     /// The place of a flow, or of a chain of flows; the rank has a user more.
-    pub fn enter(&mut self, first: Step, then: &[Step], id: u32) -> Place {
+    pub fn enter(&mut self, first: Step, then: &[Step], value: &Key, id: u32) -> Place {
         let rank = Rank {
             mask: first.mask,
             then: (!then.is_empty()).then(|| then.into()),
@@ -86,6 +98,7 @@ impl Order {
         Place {
             high: first.high,
             rank: number,
+            tie: tie(value),
             id,
         }
     }
@@ -105,7 +118,7 @@ impl Order {
     pub fn cmp(&self, a: Place, b: Place) -> Ordering {
         a.high.cmp(&b.high).then_with(|| {
             if a.rank == b.rank {
-                return a.id.cmp(&b.id);
+                return (a.tie, a.id).cmp(&(b.tie, b.id));
             }
             let of = |p: Place| self.ranks.get(p.rank as usize);
             of(a).cmp(&of(b))
@@ -114,6 +127,6 @@ impl Order {
 
     pub fn full(&self, p: Place) -> Full {
         let rank = self.ranks.get(p.rank as usize).cloned();
-        (p.high, rank.unwrap_or_default(), p.id)
+        (p.high, rank.unwrap_or_default(), p.tie, p.id)
     }
 }

@@ -12,9 +12,9 @@ use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod};
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version};
 
-const STATION: u128 = 0x0200_0000_0001;
+pub const STATION: u128 = 0x0200_0000_0001;
 
-fn to(command: FlowCommand, priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
+pub fn to(command: FlowCommand, priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
     let output = Action::Output {
         port: FIRST + port - 1,
         max_len: 0,
@@ -34,11 +34,11 @@ fn to(command: FlowCommand, priority: u16, fields: &[(Field, u128)], port: u32) 
     }
 }
 
-fn add(priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
+pub fn add(priority: u16, fields: &[(Field, u128)], port: u32) -> FlowMod {
     to(FlowCommand::Add, priority, fields, port)
 }
 
-fn frame(ether: u16) -> Vec<u8> {
+pub fn frame(ether: u16) -> Vec<u8> {
     let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     f.extend(ether.to_be_bytes());
     f.extend([0; 46]);

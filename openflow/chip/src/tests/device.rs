@@ -43,6 +43,8 @@ pub struct Inner {
     epoch: u32,
     pub dead: bool,
     pub executed: u64,
+    /// Of these, what changes what the chip holds.
+    pub writes: u64,
 }
 
 #[derive(Clone)]
@@ -93,6 +95,7 @@ impl Shared {
             epoch: 0,
             dead: false,
             executed: 0,
+            writes: 0,
         })))
     }
 
@@ -100,10 +103,9 @@ impl Shared {
         self.0.lock().unwrap()
     }
 
-    /// A cold attach.
-    pub fn attach(&self) -> Box<dyn Device> {
+    pub fn attach(&self, warm: bool) -> Box<dyn Device> {
         let mut i = self.lock();
-        i.firmware.attach(false);
+        i.firmware.attach(warm);
         i.epoch += 1;
         i.queue.clear();
         i.answers.clear();
@@ -129,6 +131,8 @@ impl Inner {
         self.visible -= 1;
         self.executed += 1;
         let Command { seq, cmd, body } = self.queue.pop_front()?;
+        let write = [raw::TND_OP_CREATE, raw::TND_OP_UPDATE, raw::TND_OP_DELETE];
+        self.writes += u64::from(write.contains(&cmd.op));
         let fate = fate(&cmd);
         let mut out = Vec::new();
         let cpl = match fate {

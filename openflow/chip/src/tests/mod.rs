@@ -7,5 +7,6 @@ mod property;
 mod seen;
 mod slices;
 mod universe;
+mod warm;
 mod words;
 mod world;

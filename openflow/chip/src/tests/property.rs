@@ -5,7 +5,7 @@ use super::device::Fate;
 use super::frames::frame;
 use super::pipelines::{self, Style};
 use super::universe::{flow_mod, group_mod};
-use super::world::{PORTS, Seen, World};
+use super::world::{PORTS, Seen, World, killed};
 use crate::{Limits, Lookup};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -26,6 +26,7 @@ pub enum Op {
     Fail(Fate),
     Wait,
     Die,
+    Killed,
     Send(u16, usize),
     Counts,
     Pass(u64),
@@ -82,6 +83,7 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
         2 => fate.prop_map(Op::Fail),
         1 => Just(Op::Wait),
         1 => Just(Op::Die),
+        1 => Just(Op::Killed),
         1 => port().prop_map(Op::Toggle),
         20 => (port(), any::<usize>()).prop_map(|(p, n)| Op::Send(p, n)),
         2 => Just(Op::Counts),
@@ -119,7 +121,7 @@ impl Eyes {
     }
 }
 
-fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
+pub fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
     let mut eyes = Eyes::new(frames);
     let all = eyes.all();
     w.rest();
@@ -142,6 +144,9 @@ fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
             Op::Fail(fate) => w.next = fate,
             Op::Wait => w.wait(),
             Op::Die => w.die(),
+            Op::Killed => {
+                let _ = killed(&mut [w]);
+            }
             Op::Send(p, n) => {
                 let frame = eyes.frame(n);
                 w.send(p, &frame);
@@ -171,7 +176,7 @@ const CHIPS: [(&str, Lookup, Version); 7] = [
     ("tiny", Lookup::Address, Version::V10),
 ];
 
-const SEVERAL: [(&str, Lookup); 4] = [
+pub const SEVERAL: [(&str, Lookup); 4] = [
     ("nxp-t1040", Lookup::Vlan),
     ("tiny", Lookup::Address),
     ("arista-7500e", Lookup::Vlan),
@@ -188,14 +193,14 @@ const FEW: Limits = Limits {
 };
 
 /// Untagged frames may be in VLANs' domains.
-fn members() -> Limits {
+pub fn members() -> Limits {
     Limits {
         members: true,
         ..Limits::default()
     }
 }
 
-fn history(style: Style) -> impl Strategy<Value = Vec<Op>> {
+pub fn history(style: Style) -> impl Strategy<Value = Vec<Op>> {
     let ops = proptest::collection::vec(op(Version::V13, style), 1..60);
     (pipelines::base(style), ops).prop_map(|(base, ops)| [vec![Op::Learn(base)], ops].concat())
 }

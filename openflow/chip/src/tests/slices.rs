@@ -13,14 +13,14 @@ use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::FlowMod;
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm, Version, port};
 
-struct Pair {
-    red: World,
-    blue: World,
+pub struct Pair {
+    pub red: World,
+    pub blue: World,
     eyes: [Eyes; 2],
 }
 
 impl Pair {
-    fn new(
+    pub fn new(
         profile: &str,
         lookup: Lookup,
         versions: [Version; 2],
@@ -46,11 +46,11 @@ impl Pair {
         world::step(&mut [&mut self.red, &mut self.blue])
     }
 
-    fn rest(&mut self) {
+    pub fn rest(&mut self) {
         world::rest(&mut [&mut self.red, &mut self.blue]);
     }
 
-    fn look(&mut self, n: usize) {
+    pub fn look(&mut self, n: usize) {
         let [red, blue] = &mut self.eyes;
         red.look(&mut self.red, n);
         blue.look(&mut self.blue, n);
@@ -92,6 +92,9 @@ impl Pair {
                 self.blue.wait();
             }
             Op::Die => w.die(),
+            Op::Killed => {
+                let _ = world::killed(&mut [&mut self.red, &mut self.blue]);
+            }
             Op::Pass(seconds) => {
                 self.rest();
                 self.red.next = Fate::Done;
@@ -179,7 +182,7 @@ proptest! {
     }
 }
 
-fn to(fields: &[(Field, u128)], port: u32) -> FlowMod {
+pub fn to(fields: &[(Field, u128)], port: u32) -> FlowMod {
     FlowMod {
         priority: 5,
         matching: Match {
@@ -194,11 +197,11 @@ fn to(fields: &[(Field, u128)], port: u32) -> FlowMod {
     }
 }
 
-fn station(n: usize) -> u128 {
+pub fn station(n: usize) -> u128 {
     MACS[n].iter().fold(0, |v, b| v << 8 | u128::from(*b))
 }
 
-fn plain(dst: usize) -> Vec<u8> {
+pub fn plain(dst: usize) -> Vec<u8> {
     let mut f = MACS[dst].to_vec();
     f.extend([2, 0, 0, 0, 0, 0x77, 0x12, 0x34]);
     f.extend([0; 46]);

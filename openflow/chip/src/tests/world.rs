@@ -9,10 +9,12 @@
 //!
 //! Between a change and `is_settled` the answer is the one from before or the one from after (`states`).
 
+mod together;
+
 use super::device::{Fate, Inner, Passed, Shared};
 pub use super::seen::Seen;
 use super::universe::FIRST;
-use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally, parts};
+use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
@@ -25,6 +27,7 @@ use tandem_openflow::model::{
 use tandem_openflow::{Error, Version};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_sal::Request;
+pub use together::{attach, killed, pass, rest, step};
 
 pub const PORTS: u32 = 4;
 const MS: u64 = 1_000_000;
@@ -128,6 +131,8 @@ pub struct World {
     leaving: Vec<Leaving>,
     /// Flows of which it was not known at each moment whether they were used.
     unsure: BTreeSet<u32>,
+    /// Processes so far that were killed.
+    kills: u32,
     pub next: Fate,
     /// Commands of this operation are refused, so often.
     pub refuses: (u16, u32),
@@ -199,6 +204,7 @@ impl World {
             unseen: true,
             leaving: Vec::new(),
             unsure: BTreeSet::new(),
+            kills: 0,
             next: Fate::Done,
             refuses: (0, 0),
             log: Vec::new(),
@@ -232,7 +238,7 @@ impl World {
         self.settled();
     }
 
-    fn inner<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> T {
+    pub fn inner<T>(&self, f: impl FnOnce(&mut Inner) -> T) -> T {
         f(&mut self.device.lock())
     }
 
@@ -606,6 +612,27 @@ impl World {
         self.log.push("dead".into());
     }
 
+    /// Commands so far that changed what the chip holds.
+    pub fn writes(&self) -> u64 {
+        self.inner(|i| i.writes)
+    }
+
+    /// The next process has the flows.
+    fn begins_again(&mut self) {
+        self.log.push("killed".into());
+        self.leaving.clear();
+        self.kills += 1;
+        let ports = self.chip.ports.list.iter().map(|(p, _)| *p);
+        self.chip = Chip::new(Setup {
+            ports: ports.collect(),
+            ..self.chip.setup.clone()
+        })
+        .unwrap();
+        self.ports_changed();
+        self.chip.follow_all(&self.soft, self.now);
+        self.chip.lose_counts(&self.soft, self.now);
+    }
+
     pub fn read(&mut self) {
         let read = self.chip.read();
         for _ in 0..10_000 {
@@ -655,7 +682,7 @@ impl World {
             // One that was perhaps used, as counters were lost, goes later, never sooner
             let t = self.chip.troubles();
             let busy = self.chip.is_busy_with(n);
-            let known = match (t.attaches, t.refused + t.unanswered) {
+            let known = match (t.attaches, t.refused + t.unanswered + u64::from(self.kills)) {
                 (1, 0) if !self.unsure.contains(&n) => s.last_ns == w.last_ns,
                 _ => s.last_ns >= w.last_ns,
             };
@@ -683,98 +710,4 @@ impl World {
         });
         self.leaving.len()
     }
-}
-
-/// A cold attach of all switches on a chip.
-pub fn attach(all: &mut [&mut World]) {
-    let Some(first) = all.first() else { return };
-    let device = first.device.attach();
-    let parts = parts(device, all.len());
-    for (w, part) in all.iter_mut().zip(parts) {
-        w.unseen = true;
-        w.log.push("attach".into());
-        w.chip.lose("attached anew");
-        w.chip.attach(Box::new(part), w.now).unwrap();
-        let mut i = w.device.lock();
-        for p in 1..=PORTS as u16 {
-            let _ = i.firmware.state.set_link(w.base + p, !w.down.contains(&p));
-        }
-    }
-}
-
-/// The next command is executed, its answer looked at. False: nothing waits.
-pub fn step(all: &mut [&mut World]) -> bool {
-    let now = all.iter().map(|w| w.now).max().unwrap() + MS;
-    for w in all.iter_mut() {
-        w.now = now;
-        w.chip.turn(now);
-    }
-    if all.iter().any(|w| w.chip.lost().is_some()) {
-        attach(all);
-        return true;
-    }
-    let fate = all[0].next;
-    let (op, left) = all[0].refuses;
-    let mut refused = 0;
-    let said = all[0].inner(|i| {
-        i.step(now, |c| {
-            refused = u32::from(c.op == op && left > 0);
-            if refused > 0 { Fate::Refused } else { fate }
-        })
-    });
-    all[0].refuses.1 -= refused;
-    let Some(said) = said else {
-        return false;
-    };
-    for w in all.iter_mut() {
-        w.next = Fate::Done;
-        w.log.push(said.clone());
-        w.chip.turn(now);
-        w.met();
-        w.settled();
-    }
-    true
-}
-
-/// Until the chip has nothing left to do.
-pub fn rest(all: &mut [&mut World]) {
-    for _ in 0..100_000 {
-        if step(all) {
-            continue;
-        }
-        all.iter_mut().for_each(|w| w.met());
-        let now = all.iter().map(|w| w.now).max().unwrap();
-        let done = |w: &&mut World| w.chip.is_open() && w.chip.is_settled();
-        match all.iter().filter_map(|w| w.chip.next_ns()).min() {
-            _ if all.iter().all(done) => return,
-            Some(at) if at > now => {
-                for w in all.iter_mut() {
-                    w.now = at + MS;
-                    w.chip.turn(w.now);
-                }
-            }
-            _ => {}
-        }
-    }
-    panic!("it never ends: {:?}\n{}", all[0].chip, all[0].history());
-}
-
-/// Time passes in which nothing is done.
-pub fn pass(all: &mut [&mut World], seconds: u64) {
-    let mut now = all.iter().map(|w| w.now).max().unwrap();
-    let until = now + seconds * 1000 * MS;
-    while now < until {
-        // as often as somebody looks after it
-        now = (now + 500 * MS).min(until);
-        for w in all.iter_mut() {
-            w.now = now;
-        }
-        rest(all);
-        for w in all.iter_mut() {
-            w.read();
-            w.expire();
-        }
-        now = all.iter().map(|w| w.now).max().unwrap();
-    }
-    rest(all);
 }

@@ -96,16 +96,33 @@ fn the_order_is_the_pipelines() {
     );
     let port = mask(&[Oxm::exact(Field::InPort, 1)]);
     let list = [
-        order.enter(Step::new(5, &port), &[], 1),
-        order.enter(Step::new(4, &dst), &[], 2),
-        order.enter(Step::new(4, &src), &[], 3),
-        order.enter(Step::new(4, &port), &[], 4),
+        order.enter(Step::new(5, &port), &[], &Key::default(), 1),
+        order.enter(Step::new(4, &dst), &[], &Key::default(), 2),
+        order.enter(Step::new(4, &src), &[], &Key::default(), 3),
+        order.enter(Step::new(4, &port), &[], &Key::default(), 4),
     ];
     for pair in list.windows(2) {
         assert!(order.cmp(pair[0], pair[1]).is_lt());
         assert!(order.full(pair[0]) < order.full(pair[1]));
     }
     assert_eq!(dst.rank() > src.rank(), list[1].id < list[2].id);
+}
+
+/// Flows that no packet meets both stand in one order, whoever came first.
+#[test]
+fn what_never_meets_stands_as_it_asks() {
+    let value = |n: u128| Key::of_match(&[Oxm::exact(Field::EthDst, n)]);
+    let at = |order: &mut Order, n: u128, id| {
+        let (value, mask) = value(n);
+        order.enter(Step::new(5, &mask), &[], &value, id)
+    };
+    let mut order = Order::default();
+    for n in 0..100 {
+        let (a, b) = (at(&mut order, n, 1), at(&mut order, n + 1, 2));
+        let (c, d) = (at(&mut order, n, 4), at(&mut order, n + 1, 3));
+        assert_eq!(order.cmp(a, b), order.cmp(c, d));
+        assert_eq!(order.full(a).cmp(&order.full(b)), order.cmp(c, d));
+    }
 }
 
 /// Chains of flows stand by their first flow, then by the second.
@@ -128,7 +145,7 @@ fn chains_stand_as_words_do() {
     let mut places: Vec<_> = (0..6u32).zip(&words).rev().collect::<Vec<_>>();
     let mut list: Vec<_> = places
         .drain(..)
-        .map(|(n, w)| order.enter(w[0], &w[1..], 10 - n))
+        .map(|(n, w)| order.enter(w[0], &w[1..], &Key::default(), 10 - n))
         .collect();
     list.reverse();
     for (n, a) in list.iter().enumerate() {
@@ -145,7 +162,7 @@ proptest! {
     fn numbers_of_rows(ops in proptest::collection::vec((0..3u8, any::<u16>()), 1..400)) {
         let mut labels = Labels::default();
         let mut chip: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
-        let key = |n: u32| (n, Rank::default(), 0);
+        let key = |n: u32| (n, Rank::default(), 0, 0);
         let mut last = 1u32 << 31;
         for (op, n) in ops {
             // Most of them between two that are there, so that the gaps are used up
@@ -177,7 +194,7 @@ proptest! {
 #[test]
 fn rows_between_two_rows_without_end() {
     let mut labels = Labels::default();
-    let key = |n: u32| (n, Rank::default(), 0);
+    let key = |n: u32| (n, Rank::default(), 0, 0);
     labels.insert(key(0), 0);
     let mut moved = 0;
     for n in (1..3000).rev() {
@@ -296,7 +313,7 @@ fn added_once_more_is_changed_in_place() {
     let mut w = World::new(chip, packets());
     let drops = Flow {
         wanted: Wanted::Act(Act::Drop),
-        ..exactly(0, &[], 1)
+        ..exactly(0, &[], &Key::default(), 1)
     };
     w.add(1, drops);
     let flow = |port| exactly(9, &[(Field::EthDst, 0x0200_0000_0001)], port);
@@ -320,7 +337,7 @@ fn reasons_of_what_traps() {
     let ip = (Field::EthType, 0x0800);
     // In the MAC table, in front of a miss that drops
     let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
-    let all = exactly(0, &[], 1);
+    let all = exactly(0, &[], &Key::default(), 1);
     let drops = Flow {
         wanted: Wanted::Act(Act::Drop),
         ..all
@@ -481,7 +498,7 @@ fn a_miss_that_drops_waits() {
         1,
         Flow {
             wanted: Wanted::Act(Act::Drop),
-            ..exactly(0, &[], 0)
+            ..exactly(0, &[], &Key::default(), 0)
         },
     );
     w.add(2, exactly(5, &[to, (Field::VlanVid, 0x1001)], 4));
@@ -501,7 +518,7 @@ fn a_miss_that_drops_goes_on_while_flows_go() {
         1,
         Flow {
             wanted: Wanted::Act(Act::Drop),
-            ..exactly(0, &[], 0)
+            ..exactly(0, &[], &Key::default(), 0)
         },
     );
     w.add(2, exactly(5, &[(Field::EthDst, 0x0200_0000_0001)], 4));

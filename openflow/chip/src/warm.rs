@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A chip that still holds what an earlier process wrote: what of it is as it should be stays, and nothing is written
+//! that stands already.
+//!
+//! ```text
+//!   flows ─► what is wanted, as of an empty chip      what the chip holds ◄─ DUMP
+//!                  └── rows of one content, in one order: they take the chip's numbers, counters, port sets ──┘
+//!                  └── what differs: to be mended while every frame goes to the CPU; nothing: it is open at once
+//! ```
+//!
+//! Of several switches on a chip each looks at what is its own.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use tandem_abi::object::fixed;
+use tandem_abi::raw;
+use tandem_ofoffload::{FIRST_ROW, MacKey, Vlan};
+use tandem_sal::{Device, Request};
+use zerocopy::IntoBytes;
+
+use crate::part::Slice;
+use crate::want::{Scope, Target};
+use crate::{AttachError, Chip, Lookup, Trust, profile, row, want};
+
+/// Between rows that the chip does not have yet, behind the last one.
+const GAP: u32 = 1 << 16;
+
+/// What a chip holds of a switch.
+#[derive(Debug, Default)]
+struct Holds {
+    lists: BTreeSet<u32>,
+    /// Ports that its list looks at.
+    bound: BTreeSet<u16>,
+    rows: BTreeMap<u32, raw::tnd_acl_entry>,
+    counters: BTreeMap<u32, raw::tnd_acl_counter>,
+    sets: BTreeMap<u16, [u8; raw::TND_PORT_SET_BYTES]>,
+    vlans: BTreeSet<u16>,
+    members: BTreeMap<(u16, u16), raw::tnd_vlan_member>,
+    macs: BTreeMap<(u16, [u8; 6]), raw::tnd_fdb>,
+    ports: BTreeMap<u16, raw::tnd_port>,
+}
+
+impl Holds {
+    fn read(device: &mut dyn Device, slice: Slice) -> Result<Holds, AttachError> {
+        let mut h = Holds::default();
+        let table = slice.table();
+        let mut foreign = None;
+        device.dump(|t: raw::tnd_acl_table, _| {
+            if t.stage != raw::TND_ACL_FLOW || !slice.has_list(t.table) {
+                foreign = Some("a list of another use");
+            }
+            h.lists.insert(t.table);
+        })?;
+        device.dump(|b: raw::tnd_acl_bind, _| {
+            if (b.stage, b.table) == (raw::TND_ACL_FLOW, table) {
+                h.bound.insert(b.port);
+            }
+        })?;
+        device.dump(|e: raw::tnd_acl_entry, _| {
+            if e.table == table {
+                h.rows.insert(e.priority, e);
+            }
+        })?;
+        device.dump(|c: raw::tnd_acl_counter, _| {
+            if slice.has_counter(c.counter) {
+                h.counters.insert(c.counter, c);
+            }
+        })?;
+        device.dump(|v: raw::tnd_vlan, _| {
+            if v.flags & raw::TND_VLAN_FLOWS != 0 {
+                h.vlans.insert(v.fid);
+            }
+        })?;
+        device.dump(|p: raw::tnd_port, _| {
+            h.ports.insert(p.port, p);
+        })?;
+        if slice.has_mac() {
+            device.dump(|s: raw::tnd_port_set, _| {
+                h.sets.insert(s.set, s.ports);
+            })?;
+            device.dump(|m: raw::tnd_vlan_member, _| {
+                if m.fid != m.vid {
+                    foreign = Some("a member that is no flow port's");
+                }
+                h.members.insert((m.port, m.vid), m);
+            })?;
+            device.dump(|f: raw::tnd_fdb, _| {
+                if f.flags & raw::TND_FDB_STATIC == 0 {
+                    foreign = Some("a station that it has learned");
+                }
+                h.macs.insert((f.fid, f.mac), f);
+            })?;
+        }
+        match foreign {
+            Some(what) => Err(AttachError::Foreign(what)),
+            None => Ok(h),
+        }
+    }
+
+    /// Without the guards and what the list ends with.
+    fn own_rows(&self) -> impl Iterator<Item = (u32, &raw::tnd_acl_entry)> {
+        let rows = self.rows.range(FIRST_ROW..row::LAST_ROW);
+        rows.map(|(n, e)| (*n, e))
+    }
+}
+
+/// A row without its number and its counter.
+fn content(e: &raw::tnd_acl_entry) -> Vec<u8> {
+    let mut plain = *e;
+    (plain.priority, plain.counter, plain.struct_size) = (0, 0, 0);
+    plain.as_bytes().to_vec()
+}
+
+fn same_row(a: &raw::tnd_acl_entry, b: &raw::tnd_acl_entry) -> bool {
+    a.counter == b.counter && content(a) == content(b)
+}
+
+/// The longest selection of numbers that grow: which of `all` are in it.
+fn growing(all: &[Option<usize>]) -> Vec<bool> {
+    let mut ends: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; all.len()];
+    for (i, n) in all.iter().enumerate().filter(|(_, n)| n.is_some()) {
+        let at = ends.partition_point(|e| all[*e] < *n);
+        before[i] = at.checked_sub(1).map(|b| ends[b]);
+        match ends.get_mut(at) {
+            Some(e) => *e = i,
+            None => ends.push(i),
+        }
+    }
+    let mut taken = vec![false; all.len()];
+    let mut at = ends.last().copied();
+    while let Some(i) = at {
+        taken[i] = true;
+        at = before[i];
+    }
+    taken
+}
+
+/// Numbers for rows in their order: those that the chip has keep the chip's, others stand between. `None`: there is no
+/// room between.
+fn numbers(has: &[Option<u32>]) -> Option<Vec<u32>> {
+    let mut all = Vec::with_capacity(has.len());
+    let (mut lo, mut rest) = (FIRST_ROW - 1, has);
+    while !rest.is_empty() {
+        let new = rest.iter().take_while(|n| n.is_none()).count();
+        let hi = rest.get(new).copied().flatten();
+        let room = hi.unwrap_or(row::LAST_ROW) - lo;
+        let step = (room / (new as u32 + 1)).min(GAP);
+        if new > 0 && step == 0 {
+            return None;
+        }
+        all.extend((1..=new as u32).map(|n| lo + n * step));
+        all.extend(hi);
+        lo = hi.or(all.last().copied())?;
+        rest = rest.get(new + usize::from(hi.is_some())..)?;
+    }
+    Some(all)
+}
+
+impl Chip {
+    /// A warm attach was made to a chip that an earlier process wrote: what differs is written, and nothing else. True:
+    /// it answers on as it stands.
+    ///
+    /// # Errors
+    /// As [`Chip::attach`]; or it was not written by such a process, and is to be attached cold.
+    pub fn adopt(&mut self, mut device: Box<dyn Device>, now_ns: u64) -> Result<bool, AttachError> {
+        let snapshot = Request {
+            op: raw::TND_OP_SNAPSHOT,
+            output: true,
+            ..Default::default()
+        };
+        let (_, out) = device.call("snapshot", &snapshot)?;
+        // what stands there is this use's
+        let all = fixed::<raw::tnd_pool>(&out).map(|mut p: raw::tnd_pool| {
+            (p.used, p.in_flight, p.committed) = (0, 0, 0);
+            p
+        });
+        let sizes = self.known.sizes(all)?;
+        profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
+        let held = Holds::read(&mut *device, self.setup.slice)?;
+        self.know_list(&held)?;
+        self.begins(&mut *device, &sizes, now_ns)?;
+        // Nothing is written yet: these are wishes
+        for _ in 0..8 {
+            let writes = self.offload.resize(self.lines, held.macs.len() as u32);
+            if writes.is_empty() {
+                break;
+            }
+            self.apply(writes);
+        }
+        self.need_vlans();
+        self.want.vlans.extend(&held.vlans);
+        self.take_numbers(&held);
+        self.take_counters(&held, now_ns);
+        self.want.take_sets(&held.sets);
+        let (differs, over) = self.differs(&held);
+        self.device = Some(device);
+        if differs.is_empty() && self.has_ports(&held) {
+            self.dirty.clear();
+            self.trust = Trust::Whole;
+            // nobody's answer depends on these
+            for t in over {
+                self.drop_object(t, Scope::Nothing, false);
+            }
+        } else {
+            self.dirty = differs;
+            self.dirty.extend(over);
+            self.trust = Trust::Trapping;
+            self.write_ports(true);
+        }
+        self.resize();
+        Ok(self.trust == Trust::Whole)
+    }
+
+    /// The list, its guards and its bindings are as this use has them.
+    fn know_list(&self, held: &Holds) -> Result<(), AttachError> {
+        let guards = self.guards();
+        let guarded = |g: &raw::tnd_acl_entry| {
+            let there = held.rows.get(&g.priority);
+            there.is_some_and(|e| same_row(e, g))
+        };
+        let own = self.ports.list.iter().map(|(p, _)| u16::from(p.port));
+        let what = if !held.lists.contains(&self.setup.slice.table()) {
+            "no list of flows"
+        } else if held.rows.range(..FIRST_ROW).count() != guards.len()
+            || !guards.iter().all(guarded)
+        {
+            "other rows in front of its list"
+        } else if held.bound != own.collect() {
+            "a list of other ports"
+        } else if !held.vlans.contains(&raw::TND_FLOWS_FID) {
+            "no domain of flows"
+        } else {
+            return Ok(());
+        };
+        Err(AttachError::Foreign(what))
+    }
+
+    fn has_ports(&self, held: &Holds) -> bool {
+        let is = self.ports_are(false);
+        self.ports.list.iter().all(|p| {
+            let want = self.ports.body(p, is);
+            let there = held.ports.get(&want.port);
+            there.is_some_and(|h| {
+                (h.flags, h.mtu, h.stp_state, h.mac)
+                    == (want.flags, want.mtu, want.stp_state, want.mac)
+            })
+        })
+    }
+
+    /// Rows that the chip has, in the order that they have here, are known by its numbers.
+    fn take_numbers(&mut self, held: &Holds) {
+        let mut places: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
+        let chip: Vec<(u32, &raw::tnd_acl_entry)> = held.own_rows().collect();
+        for (n, (_, e)) in chip.iter().enumerate() {
+            places.entry(content(e)).or_default().push_back(n);
+        }
+        let own = || self.want.rows.range(..row::LAST_ROW);
+        let found = own().map(|(_, r)| {
+            let places = places.get_mut(&content(&r.entry))?;
+            places.pop_front()
+        });
+        let found: Vec<Option<usize>> = found.collect();
+        let stays = growing(&found);
+        let has = found.iter().zip(stays).map(|(n, stays)| {
+            let n = (*n).filter(|_| stays)?;
+            chip.get(n).map(|(number, _)| *number)
+        });
+        let Some(new) = numbers(&has.collect::<Vec<_>>()) else {
+            return;
+        };
+        let moves: BTreeMap<u32, u32> = own().map(|(at, _)| *at).zip(new).collect();
+        self.offload.renumber(&moves);
+        let rows = std::mem::take(&mut self.want.rows);
+        for (at, mut row) in rows {
+            let at = moves.get(&at).copied().unwrap_or(at);
+            row.entry.priority = at;
+            self.want.rows.insert(at, row);
+        }
+    }
+
+    /// Rows that stand there go on with their counters.
+    fn take_counters(&mut self, held: &Holds, now_ns: u64) {
+        let rows = self.want.rows.iter().map(|(at, row)| {
+            let there = held.rows.get(at);
+            let there = there.filter(|e| content(e) == content(&row.entry));
+            let there = there.and_then(|e| held.counters.get(&e.counter));
+            (row.counter, there.copied())
+        });
+        let rows: Vec<_> = rows.collect();
+        let most = held.counters.keys().next_back().copied();
+        let new = self.counts.rename(&rows, most, now_ns);
+        for (row, id) in self.want.rows.values_mut().zip(new) {
+            row.counter = id;
+            if row.entry.counter != 0 {
+                row.entry.counter = id;
+            }
+        }
+    }
+
+    /// What packets may meet otherwise than they should; and what nothing names any more.
+    fn differs(&self, held: &Holds) -> (BTreeSet<Target>, Vec<Target>) {
+        let mut dirty = BTreeSet::new();
+        for (at, row) in &self.want.rows {
+            if !held.rows.get(at).is_some_and(|e| same_row(e, &row.entry)) {
+                dirty.insert(Target::Row(*at));
+            }
+        }
+        for at in held.rows.range(FIRST_ROW..).map(|(at, _)| *at) {
+            if !self.want.rows.contains_key(&at) {
+                dirty.insert(Target::Row(at));
+            }
+        }
+        let missing = |fid: &&u16| !held.vlans.contains(*fid);
+        let vlans = self.want.vlans.iter().filter(missing);
+        dirty.extend(vlans.map(|fid| Target::Vlan(*fid)));
+        for ((port, vid), untagged) in &self.want.members {
+            let want = want::member(*port, *vid, *untagged);
+            let there = held.members.get(&(*port, *vid));
+            if there.is_none_or(|m| m.flags != want.flags) {
+                dirty.insert(Target::Member(*port, *vid));
+            }
+        }
+        for (port, vid) in held.members.keys() {
+            if !self.want.members.contains_key(&(*port, *vid)) {
+                dirty.insert(Target::Member(*port, *vid));
+            }
+        }
+        let mut known = BTreeSet::new();
+        for (key, act) in &self.want.macs {
+            let want = self.want.fdb(key, *act);
+            known.insert((want.fid, want.mac));
+            let there = held.macs.get(&(want.fid, want.mac));
+            let same =
+                |h: &raw::tnd_fdb| (h.action, h.port, h.set) == (want.action, want.port, want.set);
+            if !there.is_some_and(same) {
+                dirty.insert(Target::Mac(*key));
+            }
+        }
+        for (fid, mac) in held.macs.keys().filter(|k| !known.contains(k)) {
+            let [a, b, c, d, e, f] = *mac;
+            let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+            let vlan = match (*fid == raw::TND_FLOWS_FID, self.setup.lookup) {
+                (true, Lookup::Address) => Vlan::Any,
+                (true, Lookup::Vlan) => Vlan::Untagged,
+                (false, _) => Vlan::Tag(*fid),
+            };
+            dirty.insert(Target::Mac(MacKey { vlan, address }));
+        }
+        let (over, lack): (Vec<Target>, Vec<Target>) = self
+            .want
+            .sets_unlike(&held.sets)
+            .map(Target::Set)
+            .partition(|t| self.want.write(raw::TND_OP_CREATE, *t).is_none());
+        dirty.extend(lack);
+        let unused = held.counters.keys().filter(|id| !self.counts.has(**id));
+        let unused = unused.map(|id| Target::Counter(*id));
+        (dirty, over.into_iter().chain(unused).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_keep_the_numbers_of_the_longest_order() {
+        let all = [Some(3), Some(0), None, Some(1), Some(4), Some(2)];
+        assert_eq!(growing(&all), [false, true, false, true, false, true]);
+        assert_eq!(growing(&[None, None]), [false, false]);
+        let between = numbers(&[None, Some(100), None, None, Some(103), None]).unwrap();
+        assert_eq!(between.get(1..5), Some(&[100, 101, 102, 103][..]));
+        assert!(between.is_sorted());
+        assert_eq!(numbers(&[Some(100), None, Some(101)]), None);
+        assert_eq!(numbers(&[]), Some(Vec::new()));
+    }
+}
