@@ -31,7 +31,7 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     /// What a fault plan calls it.
     const NAME: &'static str;
     /// The slots that it takes of pools; none: it takes none.
-    const COSTS: &'static [CostRow];
+    const COSTS: &'static [CostRow] = &[];
     /// Positions have more than 32 bits.
     const WIDE: bool = false;
     /// Positions are not near each other: what a resync has confirmed is a set, no bits.
@@ -46,7 +46,9 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     /// The object with this one's key, as the tables hold it. Must take any key.
     fn find(&self, fw: &Firmware) -> Option<Self>;
     /// Objects that this one refers to are there.
-    fn depends(&self, fw: &Firmware) -> Result<(), Failure>;
+    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
+        Ok(())
+    }
     /// CREATE may overwrite `old`, which is not equal.
     fn gives_way(_old: &Self) -> bool {
         false
@@ -57,9 +59,9 @@ pub(crate) trait Object: Sized + Clone + PartialEq {
     }
     /// Writes it, in place of `old` if there is one. Takes slots, keeps references; all or nothing.
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure>;
-    /// Another object refers to it.
+    /// Another object refers to it, or it stays.
     fn in_use(&self, fw: &Firmware) -> bool {
-        self.held(fw) || self.entries(fw).is_some_and(|all| fw.keeps(all))
+        Self::FIXED || self.held(fw) || self.entries(fw).is_some_and(|all| fw.keeps(all))
     }
     /// Removes it, gives slots and references back.
     fn remove(&self, fw: &mut Firmware);

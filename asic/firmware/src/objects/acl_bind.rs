@@ -2,7 +2,6 @@
 //! Nothing of this takes slots, so turning a port's list into *everything to the CPU* can't fail.
 
 use crate::Firmware;
-use crate::costs::CostRow;
 use crate::dump::slots;
 use crate::object::{DEPEND, Failure, INVALID, Object, body};
 use tandem_abi::raw;
@@ -37,7 +36,6 @@ impl AclBind {
 impl Object for AclBind {
     const CLASS: u16 = raw::TND_CLS_ACL_BIND;
     const NAME: &'static str = "acl-bind";
-    const COSTS: &'static [CostRow] = &[];
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         body(bytes, 6).map(Self)

@@ -51,9 +51,6 @@ impl Object for AclCounter {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.acl.counter(self.0.counter).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::AclCounter, 1)?;

@@ -50,9 +50,6 @@ impl Object for AclRange {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.acl.range(self.0.range).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         // rules were written with it
         if old.is_some() {

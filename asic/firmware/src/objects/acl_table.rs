@@ -44,9 +44,6 @@ impl Object for AclTable {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.acl.table(self.0.table).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         // rules were checked for the stage they are in
         if old.is_some() {

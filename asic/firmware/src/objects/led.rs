@@ -1,7 +1,6 @@
 //! TND_CLS_LED: the lamp beside a port. There from the start, UPDATE only; it forwards nothing.
 
 use crate::Firmware;
-use crate::costs::CostRow;
 use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
@@ -24,7 +23,6 @@ impl Led {
 impl Object for Led {
     const CLASS: u16 = raw::TND_CLS_LED;
     const NAME: &'static str = "led";
-    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -42,9 +40,6 @@ impl Object for Led {
             .port(port)
             .map(|_| Self::new(port, fw.blinks(port)))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, _: Option<&Self>) -> Result<(), Failure> {
         if self.0.blink == 1 {
             fw.blinking.insert(self.0.port);
@@ -52,9 +47,6 @@ impl Object for Led {
             fw.blinking.remove(&self.0.port);
         }
         Ok(())
-    }
-    fn in_use(&self, _: &Firmware) -> bool {
-        true
     }
     fn remove(&self, _: &mut Firmware) {}
     fn encode(&self, out: &mut Vec<u8>) {

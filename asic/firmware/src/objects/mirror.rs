@@ -55,9 +55,6 @@ impl Object for Mirror {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.acl.mirror(self.0.mirror).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::Mirror, 1)?;

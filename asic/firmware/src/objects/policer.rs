@@ -59,9 +59,6 @@ impl Object for Policer {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.acl.policer(self.0.policer).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::Policer, 1)?;

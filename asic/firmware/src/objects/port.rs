@@ -2,7 +2,6 @@
 
 use super::unicast;
 use crate::Firmware;
-use crate::costs::CostRow;
 use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, UNSUPPORTED, body};
 use tandem_abi::raw;
@@ -32,7 +31,6 @@ impl Port {
 impl Object for Port {
     const CLASS: u16 = raw::TND_CLS_PORT;
     const NAME: &'static str = "port";
-    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -61,9 +59,6 @@ impl Object for Port {
             .filter(|_| fw.state.has_port(self.0.port))
             .map(|p| Self::from_state(self.0.port, &p.config))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, _: Option<&Self>) -> Result<(), Failure> {
         let p = self.0;
         let c = PortConfig {
@@ -73,9 +68,6 @@ impl Object for Port {
             mac: p.mac,
         };
         fw.state.set_port(p.port, c).map_err(|_| INVALID)
-    }
-    fn in_use(&self, _: &Firmware) -> bool {
-        true
     }
     fn remove(&self, _: &mut Firmware) {}
     fn encode(&self, out: &mut Vec<u8>) {

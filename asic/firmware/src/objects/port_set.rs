@@ -60,9 +60,6 @@ impl Object for PortSet {
     fn find(&self, fw: &Firmware) -> Option<Self> {
         fw.state.port_sets.get(self.0.set).map(Self::from_state)
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::Mdb, 1)?;

@@ -1,7 +1,6 @@
 //! TND_CLS_STORM: how much of a kind a port may bring into a bridge. There from the start, UPDATE only.
 
 use crate::Firmware;
-use crate::costs::CostRow;
 use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
@@ -51,7 +50,6 @@ impl Storm {
 impl Object for Storm {
     const CLASS: u16 = raw::TND_CLS_STORM;
     const NAME: &'static str = "storm";
-    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -78,16 +76,10 @@ impl Object for Storm {
             .contains(&kind)
             .then(|| Self::from_state(port, kind, port_state))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, _: Option<&Self>) -> Result<(), Failure> {
         fw.state
             .set_storm(self.0.port, self.0.kind, self.config())
             .map_err(|_| INVALID)
-    }
-    fn in_use(&self, _: &Firmware) -> bool {
-        true
     }
     fn remove(&self, _: &mut Firmware) {}
     fn encode(&self, out: &mut Vec<u8>) {

@@ -1,7 +1,6 @@
 //! TND_CLS_TRAP: class and policer of a trap reason. There from the start, UPDATE only.
 
 use crate::Firmware;
-use crate::costs::CostRow;
 use crate::dump::slots;
 use crate::object::{Failure, INVALID, Object, body};
 use tandem_abi::raw;
@@ -34,7 +33,6 @@ impl Trap {
 impl Object for Trap {
     const CLASS: u16 = raw::TND_CLS_TRAP;
     const NAME: &'static str = "trap";
-    const COSTS: &'static [CostRow] = &[];
     const FIXED: bool = true;
 
     fn parse(bytes: &[u8]) -> Option<Self> {
@@ -51,16 +49,10 @@ impl Object for Trap {
             .trap(self.0.reason)
             .map(|c| Self::from_state(self.0.reason, c))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, _: Option<&Self>) -> Result<(), Failure> {
         fw.state
             .set_trap(self.0.reason, self.config())
             .map_err(|_| INVALID)
-    }
-    fn in_use(&self, _: &Firmware) -> bool {
-        true
     }
     fn remove(&self, _: &mut Firmware) {}
     fn encode(&self, out: &mut Vec<u8>) {

@@ -50,9 +50,6 @@ impl Object for Vlan {
             .vlan(self.0.fid)
             .map(|v| Self::from_state(self.0.fid, v.config))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::Vlan, 1)?;

@@ -40,9 +40,6 @@ impl Object for Vrf {
             .has_vrf(self.0.vrf)
             .then(|| Self::from_state(self.0.vrf))
     }
-    fn depends(&self, _: &Firmware) -> Result<(), Failure> {
-        Ok(())
-    }
     fn write(&self, fw: &mut Firmware, old: Option<&Self>) -> Result<(), Failure> {
         if old.is_none() {
             fw.take(PoolId::Vrf, 1)?;

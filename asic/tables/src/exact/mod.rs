@@ -305,7 +305,8 @@ impl ExactMatch {
         out
     }
 
-    /// Buckets that a key may live in, one per bank, numbered through all banks. For tests that look for collisions.
+    /// Buckets that a key may live in, one per bank, numbered through all banks.
+    #[cfg(test)]
     #[must_use]
     pub fn buckets_of(&self, key: &Key) -> Vec<u32> {
         let b = self.buckets(&Packed::of(key));
