@@ -204,3 +204,44 @@ fn an_audit_knows_of_own_prefixes_that_another_chip_would_leave_out() {
     let audit = api::audit_own(&mut rig.core).unwrap();
     assert_eq!(audit.items.len(), 0, "{:?}", audit.items);
 }
+
+/// More ranges of ports than the chip has: rules that trap, though the kernel has packets dropped there, and rules that would trap
+/// anyway and lack theirs.
+#[test]
+fn an_audit_knows_of_rules_without_their_range() {
+    let rule = |n: u16, kernel: bool| {
+        let mut fields = raw::tnd_acl_key::default();
+        let mut mask = raw::tnd_acl_key::default();
+        (fields.ethertype, mask.ethertype) = (0x0800, u16::MAX);
+        (fields.protocol, mask.protocol) = (17, u8::MAX);
+        Object::Filter(Box::new(Filter {
+            key: FilterKey {
+                ifindex: 11,
+                egress: false,
+                chain: 0,
+                priority: n,
+                handle: 1,
+            },
+            text: String::new(),
+            fields,
+            mask,
+            src_ports: None,
+            dst_ports: Some((n, 1000 + n)),
+            verdict: FilterVerdict::Drop,
+            mirror: None,
+            police: None,
+            kernel: kernel.then(|| "skip_hw".into()),
+        }))
+    };
+    for kernel in [false, true] {
+        let mut objects = vec![Object::Link(swp(1))];
+        objects.extend((1..=40).map(|n| rule(n, kernel)));
+        let mut rig = Rig::with(Sizes::BIG, objects);
+        rig.settle();
+        let rows = rig.core.store().filters();
+        assert_eq!(rows.len(), 40);
+        assert!(rig.core.store().counters().waiting > 0);
+        let audit = api::audit_own(&mut rig.core).unwrap();
+        assert_eq!(audit.items.len(), 0, "{:?}", audit.items);
+    }
+}

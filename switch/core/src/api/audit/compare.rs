@@ -470,12 +470,17 @@ async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Re
         .map(list)
         .collect();
     let open = |list: u32| !excused.contains(&list);
-    let traps = |chip: &Chip, rule: &(u32, u32)| {
-        let e = chip.acl_rules.get(rule);
-        e.is_some_and(|e| e.action == raw::TND_ACL_TRAP)
-    };
+    let traps = |e: Option<&raw::tnd_acl_entry>| e.is_some_and(|e| e.action == raw::TND_ACL_TRAP);
+    // one that traps anyway may be without its range of ports
+    let lacks = |have: u32, want: u32| have == 0 && want != 0;
     let mut parts_lack = api.ask(|core| core.store.rules_that_trap()).await?;
-    parts_lack.retain(|rule| traps(found, rule) && !traps(want, rule));
+    parts_lack.retain(|rule| {
+        let (have, want) = (found.acl_rules.get(rule), want.acl_rules.get(rule));
+        let lacks_range = have.zip(want).is_some_and(|(f, w)| {
+            lacks(f.src_range, w.src_range) || lacks(f.dst_range, w.dst_range)
+        });
+        traps(have) && (!traps(want) || lacks_range)
+    });
     let kept = |chip: &Chip| -> [HashMap<String, String>; 3] {
         let tables = chip.acl_tables.values().filter(|t| open(t.table));
         let binds = chip.acl_binds.values().filter(|b| open(list(b)));
