@@ -8,8 +8,8 @@
 
 use crate::Store;
 use crate::api::{DeviceEvent, Domain, FdbWriteBack, Policy};
-use crate::hw::bodies;
 use crate::hw::table::Sent;
+use crate::hw::{Cls, bodies};
 use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
 use crate::slices::Span;
 use tandem_abi::raw::*;
@@ -129,9 +129,20 @@ impl Store {
             }
         }
         self.hw.want(id, body, now);
+        self.note_station(id);
         // One without room is another one now: its domain traps for one that is to stay, not for one that ages.
         if (self.hw.fdb.get(id)).is_some_and(|o| o.fail.is_some() || o.told) {
             self.fdb_state_changed(id, now);
+        }
+    }
+
+    /// Whether an entry is queued: ports of its bridge that change from here on come behind it.
+    pub(crate) fn note_station(&mut self, id: u32) {
+        let stations = self.progress.taken[Cls::Fdb as usize];
+        if self.hw.fdb.get(id).is_some_and(|o| o.queued)
+            && let Some(key) = self.fdb_keys.get(&id)
+        {
+            self.hw.station_waits(key.bridge, stations);
         }
     }
 
@@ -196,9 +207,12 @@ impl Store {
                 flags: TND_FDB_STATIC,
                 ..base
             }),
-            // The kernel's static entries follow their station, unless they are sticky
-            // (net/bridge/br_fdb.c `br_fdb_update`).
-            (FdbKind::Static, Some(port)) if own => {
+            // The kernel's static entries follow their station, unless they are sticky. Another program's: the kernel ages
+            // none, but the first frame from elsewhere makes it one that the bridge has learned (net/bridge/br_fdb.c
+            // `br_fdb_update`).
+            (FdbKind::Static | FdbKind::ExternLearn, Some(port))
+                if own && !(e.kind == FdbKind::ExternLearn && rec.own) =>
+            {
                 let port = rec.moved.unwrap_or(port);
                 Some(bodies::Fdb {
                     port,
@@ -211,18 +225,6 @@ impl Store {
                     ..base
                 })
             }
-            // Another program's: the kernel ages none, but the first frame from elsewhere makes it one that the bridge has
-            // learned (net/bridge/br_fdb.c `br_fdb_update`).
-            (FdbKind::ExternLearn, Some(port)) if own && !rec.own => Some(bodies::Fdb {
-                port,
-                lag: lag(port),
-                flags: if e.sticky {
-                    TND_FDB_STATIC
-                } else {
-                    TND_FDB_NO_AGE
-                },
-                ..base
-            }),
             (FdbKind::ExternLearn | FdbKind::Dynamic, Some(_)) if rec.aged => None,
             // Who knocks here has been learned elsewhere since.
             (FdbKind::Locked, Some(knocked)) => {
@@ -350,20 +352,7 @@ impl Store {
     /// What the chip did with an entry: where it has no room for somebody's, unknown stations of the domain go to the CPU.
     pub(crate) fn fdb_state_changed(&mut self, id: u32, now: u64) {
         let key = self.fdb_keys.get(&id);
-        let home = key.and_then(|k| self.topo.fid_of.get(&Domain::of(k)).copied());
-        // It is gone altogether, or its domain is, or has another number by now: nobody will speak of it for the domain
-        // that missed it, which floods again if it was the last one.
-        let mut freed = Vec::new();
-        self.fdb_failed.retain(|vlan, set| {
-            if home != Some(*vlan) && set.remove(&id) && set.is_empty() {
-                freed.push(*vlan);
-            }
-            !set.is_empty()
-        });
-        for vlan in freed {
-            self.want_vlan(vlan, now);
-        }
-        let Some(vlan) = home else {
+        let Some(&vlan) = key.and_then(|k| self.topo.fid_of.get(&Domain::of(k))) else {
             return;
         };
         // One that ages and moves is flooded to, as where the chip has no room to learn: a bridge with more stations than

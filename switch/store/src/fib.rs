@@ -37,53 +37,32 @@ pub(crate) struct Content {
 pub(crate) const KIND_CONNECTED: u8 = 0x80;
 
 impl Content {
-    pub const ABSENT: Content = Content {
-        action: 0xff,
-        reason: 0,
-        kind: 0,
-        target: 0,
-    };
-    pub const DROP: Content = Content {
-        action: TND_ACT_DROP,
-        reason: 0,
-        kind: 0,
-        target: 0,
-    };
+    pub const ABSENT: Content = Content::of(0xff, 0, 0, 0);
+    pub const DROP: Content = Content::of(TND_ACT_DROP, 0, 0, 0);
+
+    const fn of(action: u8, reason: u16, kind: u8, target: u32) -> Content {
+        Content {
+            action,
+            reason: reason as u8,
+            kind,
+            target,
+        }
+    }
 
     pub fn trap(reason: u16) -> Content {
-        Content {
-            action: TND_ACT_TRAP,
-            reason: reason as u8,
-            kind: 0,
-            target: 0,
-        }
+        Content::of(TND_ACT_TRAP, reason, 0, 0)
     }
 
     pub fn connected(ifindex: u32) -> Content {
-        Content {
-            action: TND_ACT_TRAP,
-            reason: TND_TRAP_CONNECTED as u8,
-            kind: KIND_CONNECTED,
-            target: ifindex,
-        }
+        Content::of(TND_ACT_TRAP, TND_TRAP_CONNECTED, KIND_CONNECTED, ifindex)
     }
 
     pub fn nexthop(id: u32) -> Content {
-        Content {
-            action: TND_ACT_FORWARD,
-            reason: 0,
-            kind: TND_RT_NEXTHOP,
-            target: id,
-        }
+        Content::of(TND_ACT_FORWARD, 0, TND_RT_NEXTHOP, id)
     }
 
     pub fn group(id: u32) -> Content {
-        Content {
-            action: TND_ACT_FORWARD,
-            reason: 0,
-            kind: TND_RT_NHG,
-            target: id,
-        }
+        Content::of(TND_ACT_FORWARD, 0, TND_RT_NHG, id)
     }
 
     pub fn present(self) -> bool {

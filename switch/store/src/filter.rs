@@ -42,6 +42,11 @@ struct List {
     entries: BTreeMap<u32, u32>,
     /// As they should be.
     target: BTreeMap<u32, AclEntry>,
+    /// Priorities of rules that are not in hardware as they should be; of those that failed; of those of whom that is still to
+    /// be wanted.
+    open: BTreeSet<u32>,
+    failed: BTreeSet<u32>,
+    due: BTreeSet<u32>,
     /// Places of the filters within their preference.
     places: HashMap<FilterKey, u16>,
     /// What its rules use besides.
@@ -296,6 +301,9 @@ impl Store {
                     bind: self.hw.acl_binds.take(),
                     entries: BTreeMap::new(),
                     target: BTreeMap::new(),
+                    open: BTreeSet::new(),
+                    failed: BTreeSet::new(),
+                    due: BTreeSet::new(),
                     places: HashMap::new(),
                     used: Used::new(),
                 };
@@ -340,6 +348,13 @@ impl Store {
             l.target = target;
             l.places = at_place;
             l.used = used;
+            for s in [&mut l.open, &mut l.failed, &mut l.due] {
+                s.clear();
+            }
+            let all: BTreeSet<u32> = l.entries.keys().chain(l.target.keys()).copied().collect();
+            for priority in all {
+                self.note_rule(at, priority);
+            }
         }
     }
 

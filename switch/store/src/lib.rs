@@ -73,7 +73,7 @@ struct SyncState {
 }
 
 /// The store.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Store {
     config: Config,
     counters: Counters,
@@ -142,78 +142,12 @@ pub struct Store {
     doors: doors::Doors,
 }
 
-impl Default for Store {
-    fn default() -> Self {
-        Store::new(Config::default())
-    }
-}
-
 impl Store {
     /// An empty store, without a chip: [`Store::attach`] gives it one.
     pub fn new(config: Config) -> Store {
         Store {
             config,
-            counters: Counters::default(),
-            syncs: HashMap::new(),
-            owners: owner::Owners::default(),
-            synced: false,
-            links: HashMap::new(),
-            addrs: BTreeMap::new(),
-            rules: Vec::new(),
-            chains: Vec::new(),
-            netconf: HashMap::new(),
-            settings: Settings {
-                hash_policy_v4: 0,
-                hash_policy_v6: 0,
-                multipath_use_neigh: false,
-                nf_call: model::NfCall::default(),
-                arptables: false,
-                iptables: false,
-                unsupported: None,
-            },
-            neighs: BTreeMap::new(),
-            neighs_on: BTreeSet::new(),
-            fdb: BTreeMap::new(),
-            fdb_behind: BTreeSet::new(),
-            vlans: BTreeMap::new(),
-            filters: filter::Filters::default(),
-            lags: lag::Lags::default(),
-            groups: mdb::Groups::default(),
-            lag_ports: BTreeSet::new(),
-            vrfs: vrf::Vrfs::default(),
-            paths: paths::Paths::default(),
-            slices: slices::Slices::default(),
-            aliases: Slab::default(),
-            fibs: Fibs::default(),
-            topo: topo::Topo::default(),
-            ingress_reasons: HashMap::new(),
-            ports_taken: 0,
-            member_ids: BTreeMap::new(),
-            member_keys: HashMap::new(),
-            neigh_ids: HashMap::new(),
-            neigh_keys: HashMap::new(),
-            fdb_ids: HashMap::new(),
-            fdb_keys: HashMap::new(),
-            fdb_failed: HashMap::new(),
-            knocking: HashMap::new(),
-            wanted: BTreeSet::new(),
-            phase: Phase::Detached,
-            warm: false,
-            resync_tries: 0,
-            resync_failed: false,
-            replay: Replay::default(),
-            reserve: reserve::Reserve::default(),
-            hw: Hw::default(),
-            fails: HashMap::new(),
-            lacking: lacking::Lacking::new(),
-            attempts: HashMap::new(),
-            urgent: VecDeque::new(),
-            route_queue: VecDeque::new(),
-            together: together::Together::default(),
-            deferred: Vec::new(),
-            pending_aggregates: 0,
-            progress: waiting::Progress::default(),
-            doors: doors::Doors::default(),
+            ..Store::default()
         }
     }
 

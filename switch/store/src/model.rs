@@ -596,7 +596,7 @@ pub struct Netconf {
 }
 
 /// Sysctls of the namespace that no message announces: read at a resync and on a slow timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// net.ipv4.fib_multipath_hash_policy
     pub hash_policy_v4: u8,

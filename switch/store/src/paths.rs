@@ -7,7 +7,7 @@
 use crate::fib::Content;
 use crate::model::{Family, NextHop, NexthopKind, NexthopObject, RouteNextHops};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use tandem_cover::NONE;
 use tandem_cover::slab::Slab;
 
@@ -259,16 +259,6 @@ impl Paths {
     pub fn objects_over(&self, ifindex: u32) -> Vec<u32> {
         let on = self.objects_on.range((ifindex, 0)..=(ifindex, u32::MAX));
         on.map(|x| x.1).collect()
-    }
-
-    /// Gateways on an interface, by table id.
-    pub fn gateways_on(&self, ifindex: u32) -> Vec<u32> {
-        let first = (ifindex, IpAddr::from([0; 4]));
-        let last = (ifindex, IpAddr::from(Ipv6Addr::from(u128::MAX)));
-        self.gateways
-            .range(first..=last)
-            .map(|(_, id)| *id)
-            .collect()
     }
 
     /// Paths that depend on a next-hop object, by themselves or through a group.

@@ -47,7 +47,7 @@ impl Store {
 
     fn plan_once(&mut self, out: &mut Vec<Planned>, now_ns: u64) -> usize {
         let before = out.len();
-        self.slices.cut = false;
+        (self.slices.cut, self.slices.searched) = (false, 0);
         if !self.settled(now_ns) {
             return 0;
         }
@@ -81,7 +81,7 @@ impl Store {
         let mut in_vain = 0;
         // what a route means for those below it may be left over
         while self.hw.flights.outstanding[1] < max_bulk && !self.behind() && !self.doors_close() {
-            if in_vain == self.slices.size {
+            if in_vain + self.slices.searched >= self.slices.size {
                 self.slices.cut = true;
                 break;
             }
@@ -557,7 +557,7 @@ impl Store {
             self.credit_all(1);
         }
         match f.op {
-            TND_OP_BEGIN_RESYNC | TND_OP_END_RESYNC => return self.phase_done(f.op, c),
+            TND_OP_BEGIN_RESYNC | TND_OP_END_RESYNC => return self.phase_done(f.op, c, now_ns),
             TND_OP_LEASE => return self.complete_lease(&f, c, now_ns),
             _ => {}
         }

@@ -4,8 +4,8 @@
 //! slot is leased again, before anything else may take what was freed.
 
 use crate::Store;
-use crate::api::{Completion, Planned, Ring};
-use crate::fib::{Content, F_RETRY, Fam, V4, V6};
+use crate::api::{Completion, Planned};
+use crate::fib::{F_RETRY, Fam, V4, V6};
 use crate::hw::{Cls, Flight, Ref, body_of, is_full};
 use std::collections::HashSet;
 use tandem_abi::raw::*;
@@ -174,23 +174,8 @@ impl Store {
         #[derive(zerocopy::IntoBytes, zerocopy::Immutable)]
         #[repr(C)]
         struct One(tnd_lease, tnd_lease_item);
-        let token = self.hw.flights.start(Flight {
-            what: Ref::new(Cls::Lease, i as u32),
-            op: TND_OP_LEASE,
-            ring: Ring::Sync,
-            content: Content::ABSENT,
-            aggregate: false,
-            lease: 0,
-        });
-        Some(Planned {
-            token,
-            ring: Ring::Sync,
-            op: TND_OP_LEASE,
-            cls: TND_CLS_NONE,
-            flags: 0,
-            lease: 0,
-            body: body_of(&One(head, item)),
-        })
+        let body = body_of(&One(head, item));
+        Some(self.hw.flights.ask(i as u32, TND_OP_LEASE, body))
     }
 
     pub(crate) fn complete_lease(&mut self, f: &Flight, c: &Completion, now: u64) {

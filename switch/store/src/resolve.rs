@@ -46,18 +46,14 @@ fn give(n: &mut NextHop, to: NextHop) {
 }
 
 impl Store {
-    /// Looks at all paths that something changed for.
-    pub(crate) fn refresh_paths(&mut self, now: u64) {
-        while let Some(id) = self.paths.dirty.pop() {
-            self.paths.sets[id].dirty = false;
-            if self.paths.sets[id].key.is_none() {
-                continue;
-            }
-            if self.paths.sets[id].count == 0 {
-                self.free_path(id, now);
-            } else {
-                self.refresh_path(id, now);
-            }
+    /// Looks at a path that something changed for.
+    pub(crate) fn look_at_path(&mut self, id: u32, now: u64) {
+        let p = &mut self.paths.sets[id];
+        p.dirty = false;
+        match (&p.key, p.count) {
+            (None, _) => {}
+            (_, 0) => self.free_path(id, now),
+            _ => self.refresh_path(id, now),
         }
     }
 
@@ -359,6 +355,7 @@ impl Store {
 
     /// The next hop of a gateway follows its neighbour and its RIF.
     pub(crate) fn update_gateway(&mut self, id: u32, now: u64) {
+        self.slices.look();
         let Some(Some(info)) = self.paths.gateway_info.get(id as usize) else {
             return;
         };
@@ -465,7 +462,7 @@ impl Store {
         for p in self.paths.using_object(id) {
             self.paths.touch(p);
         }
-        self.settle(now);
+        self.refresh_paths(now);
     }
 
     /// The kernel removes the object's routes with it, and it from its groups; groups left empty go as well. No message
@@ -504,11 +501,6 @@ impl Store {
                 self.paths.touch(p);
             }
         }
-        self.settle(now);
-    }
-
-    /// Brings what derives from links, addresses and next hops up to date.
-    pub(crate) fn settle(&mut self, now: u64) {
         self.refresh_paths(now);
     }
 

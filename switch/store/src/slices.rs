@@ -1,6 +1,6 @@
 //! What one event changes for many entries, in slices: routes that the kernel removed in silence, those of a path that
-//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix or on an interface, stations, groups, and
-//! what a dump did not confirm.
+//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix or on an interface, gateways, paths,
+//! memberships, interfaces, stations, groups, and what a dump did not confirm.
 //!
 //! ```text
 //!   apply, complete, plan ─► a walk ─► at once, up to SLICE steps ─► the rest: later
@@ -14,7 +14,7 @@
 
 use crate::Store;
 use crate::fib::{Alias, Content, F_DEPEND, F_OMIT, Fam, V4, V6};
-use crate::hw::{Cls, Ref};
+use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::mdb::GroupKey;
 use crate::model::{FdbKey, Key, KindSet, SourceId};
 use crate::sync::Phase;
@@ -90,7 +90,7 @@ pub(crate) struct Below<F> {
     after: Option<(F, u8)>,
 }
 
-/// What is done with neighbours, stations and groups.
+/// What is done with neighbours, gateways, stations and groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
     /// They look again.
@@ -135,6 +135,20 @@ pub(crate) enum Walk {
     Neighbours(Span<(IpAddr, u32)>),
     /// Those on an interface.
     On(Span<(u32, IpAddr)>, Then),
+    /// Gateways by interface.
+    Gateways(Span<(u32, IpAddr)>, Then),
+    /// Paths that something changed for.
+    Paths,
+    /// Routes of paths, from this one on, that lead to an interface.
+    Leading(u32, u32, Going),
+    /// Next-hop objects of a source, by interface.
+    Objects(Span<(u32, u32)>, u8),
+    /// Memberships that are to be looked at.
+    Members,
+    /// VLAN interfaces that are.
+    VlanDevices,
+    /// Router interfaces.
+    Rifs,
     /// Stations of a bridge or a domain.
     Stations(Span<FdbKey>, Then),
     /// Those that lead to a device.
@@ -145,6 +159,8 @@ pub(crate) enum Walk {
     Groups(Span<GroupKey>, Then),
     /// A device goes from the groups that it is a member of.
     Member(Span<(u32, GroupKey)>),
+    /// All of a class, from this table id on, try again.
+    Retry(Cls, u32),
     Sweep(Sweep),
 }
 
@@ -166,8 +182,8 @@ pub(crate) struct Slices {
     later: VecDeque<Walk>,
     /// What steps of the first of them have asked for; the last one is done first.
     within: Vec<Walk>,
-    /// A step is being done.
-    working: bool,
+    /// A step is being done: what it asks for has its place here, before what it has asked for already.
+    working: Option<usize>,
     /// The next route of the path that has begun; there is one at a time.
     at: Option<u32>,
     /// What is to be swept of one kind, last first; one sweep has begun at a time.
@@ -178,7 +194,10 @@ pub(crate) struct Slices {
     pub size: usize,
     /// The last plan left routes in their queue that it could have looked at, or some that are to be queued.
     pub cut: bool,
-    /// How many prefixes, routes, neighbours, stations, groups and filters were looked at, whatever for.
+    /// How many entries this plan has looked through besides those whose turn it was.
+    pub searched: usize,
+    /// How many prefixes, routes, paths, gateways, neighbours, stations, groups, memberships, interfaces and rules were
+    /// looked at, whatever for.
     #[cfg(feature = "oracle")]
     pub looks: usize,
 }
@@ -188,12 +207,13 @@ impl Default for Slices {
         Slices {
             later: VecDeque::new(),
             within: Vec::new(),
-            working: false,
+            working: None,
             at: None,
             stale: Vec::new(),
             left: SLICE,
             size: SLICE,
             cut: false,
+            searched: 0,
             #[cfg(feature = "oracle")]
             looks: 0,
         }
@@ -226,6 +246,14 @@ impl Slices {
         }
     }
 
+    /// A step is as much as so many.
+    pub fn costs(&mut self, n: usize) {
+        for _ in 0..n {
+            self.look();
+        }
+        self.left = self.left.saturating_sub(n.saturating_sub(1));
+    }
+
     /// The walk that goes on.
     fn current(&mut self) -> Option<&mut Walk> {
         self.within.last_mut().or(self.later.front_mut())
@@ -243,7 +271,7 @@ impl Store {
     /// Some of what earlier calls have left over: [`Store::catch_up`] goes on with it. No event should come before it is
     /// done: [`Store::apply`] does all of it first, at once.
     pub fn behind(&self) -> bool {
-        self.slices.any()
+        self.slices.any() || self.topo.stage.is_some()
     }
 
     /// More is to do for [`Store::plan_some`], though it handed out nothing.
@@ -255,8 +283,9 @@ impl Store {
     pub fn catch_up(&mut self, now_ns: u64) -> bool {
         self.slices.begin();
         self.work_off(now_ns);
+        self.next_stages(now_ns);
         let more = self.behind();
-        if !more {
+        if !more && !self.together.goes_on {
             self.together_ends(now_ns);
         }
         more
@@ -269,7 +298,13 @@ impl Store {
         self.slices.begin();
     }
 
-    /// How many prefixes, routes, neighbours, stations, groups and filters were ever looked at.
+    /// How many entries the last plan has looked through besides those whose turn it was.
+    #[cfg(feature = "oracle")]
+    pub fn searched(&self) -> usize {
+        self.slices.searched
+    }
+
+    /// How many entries were ever looked at, of whichever kind.
     #[cfg(feature = "oracle")]
     pub fn looks(&self) -> usize {
         self.slices.looks
@@ -289,13 +324,15 @@ impl Store {
         }
         self.together.begin(None);
         let mut rounds = 0;
-        while (self.topo.dirty.any() || !self.paths.dirty.is_empty()) && rounds < 8 {
+        let open = |s: &Store| s.topo.dirty.any() || !s.paths.dirty.is_empty();
+        while open(self) && rounds < 8 && !self.behind() {
             if self.topo.dirty.any() {
                 self.refresh_topology(now);
             }
             self.refresh_paths(now);
             rounds += 1;
         }
+        self.together.goes_on = self.behind() && open(self);
         if self.vrfs_dying() {
             self.refresh_vrfs(now);
         }
@@ -349,6 +386,19 @@ impl Store {
         self.walk(Walk::On(all, then), now);
     }
 
+    /// Does something with the gateways on an interface.
+    pub(crate) fn for_gateways_on(&mut self, ifindex: u32, then: Then, now: u64) {
+        let all = Span::new((ifindex, FIRST_ADDRESS), (ifindex, LAST_ADDRESS));
+        self.walk(Walk::Gateways(all, then), now);
+    }
+
+    /// Looks at all paths that something changed for.
+    pub(crate) fn refresh_paths(&mut self, now: u64) {
+        if !self.paths.dirty.is_empty() {
+            self.walk(Walk::Paths, now);
+        }
+    }
+
     /// Does something with the stations that lead to a device.
     pub(crate) fn for_stations_behind(&mut self, ifindex: u32, then: Then, now: u64) {
         let all = Span::new((ifindex, FdbKey::FIRST), (ifindex, FdbKey::LAST));
@@ -361,10 +411,11 @@ impl Store {
         self.walk(Walk::Member(all), now);
     }
 
-    /// Begins a walk. What a step of one asks for is done before its next step, so that little is ever left.
+    /// Begins a walk. What a step of one asks for is done before its next step, in the order in which it asks, so that
+    /// little is ever left.
     pub(crate) fn walk(&mut self, walk: Walk, now: u64) {
-        if self.slices.working {
-            self.slices.within.push(walk);
+        if let Some(place) = self.slices.working {
+            self.slices.within.insert(place, walk);
         } else {
             self.slices.later.push_back(walk);
             self.work_off(now);
@@ -372,30 +423,38 @@ impl Store {
     }
 
     fn work_off(&mut self, now: u64) {
-        self.slices.working = true;
         while self.slices.left > 0
             && let Some(&mut walk) = self.slices.current()
         {
+            self.slices.working = Some(self.slices.within.len());
             let went = match walk {
                 Walk::Path(path, work) => self.step_path(path, work, now),
                 Walk::Below4(b) => self.step_below(b, now),
                 Walk::Below6(b) => self.step_below(b, now),
                 Walk::Neighbours(s) => self.step_neighbours(s, now),
                 Walk::On(s, then) => self.step_on(s, then, now),
+                Walk::Gateways(s, then) => self.step_gateways(s, then, now),
+                Walk::Paths => self.step_paths(now),
+                Walk::Leading(i, path, going) => self.step_leading(i, path, going, now),
+                Walk::Objects(s, source) => self.step_next_hops(s, source, now),
+                Walk::Members => self.step_members(now),
+                Walk::VlanDevices => self.step_vlan_devices(),
+                Walk::Rifs => self.step_rifs(now),
                 Walk::Stations(s, then) => self.step_stations(s, then, now),
                 Walk::Behind(s, then) => self.step_behind(s, then, now),
                 Walk::OnLag(id, lag) => self.step_on_lag(id, lag),
                 Walk::Groups(s, then) => self.step_groups(s, then, now),
                 Walk::Member(s) => self.step_member(s, now),
+                Walk::Retry(cls, id) => self.step_retry(cls, id),
                 Walk::Sweep(s) => self.step_sweep(s, now),
             };
             if went {
-                self.slices.left -= 1;
+                self.slices.left = self.slices.left.saturating_sub(1);
             } else if self.slices.within.pop().is_none() {
                 self.slices.later.pop_front();
             }
+            self.slices.working = None;
         }
-        self.slices.working = false;
     }
 
     /// One route of a path. False: there is none left.
@@ -473,6 +532,53 @@ impl Store {
         true
     }
 
+    fn step_gateways(&mut self, s: Span<(u32, IpAddr)>, then: Then, now: u64) -> bool {
+        let Some((&at, &id)) = self.paths.gateways.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Gateways(s.behind(at), then));
+        match then {
+            Then::Retry => self.retry_entry(Cls::Nexthop, Some(id)),
+            // they go with their paths
+            Then::Reeval | Then::Remove => self.update_gateway(id, now),
+        }
+        true
+    }
+
+    fn step_paths(&mut self, now: u64) -> bool {
+        let Some(path) = self.paths.dirty.pop() else {
+            return false;
+        };
+        self.slices.look();
+        self.look_at_path(path, now);
+        true
+    }
+
+    fn step_leading(&mut self, ifindex: u32, path: u32, going: Going, now: u64) -> bool {
+        let all = self.paths.leading.get(&ifindex);
+        let Some(&path) = all.and_then(|l| l.range(path..).next()) else {
+            return false;
+        };
+        self.slices.is_at(Walk::Leading(ifindex, path + 1, going));
+        self.slices.look();
+        if self.goes_with(path, ifindex) {
+            self.for_users(path, Work::Remove(going), now);
+        }
+        true
+    }
+
+    fn step_next_hops(&mut self, s: Span<(u32, u32)>, source: u8, now: u64) -> bool {
+        let Some(&at) = self.paths.objects_on.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Objects(s.behind(at), source));
+        self.slices.look();
+        if self.paths.objects.get(&at.1).is_some_and(|o| o.1 == source) {
+            self.remove_nexthop(at.1, now);
+        }
+        true
+    }
+
     fn step_stations(&mut self, s: Span<FdbKey>, then: Then, now: u64) -> bool {
         let Some((&key, _)) = self.fdb.range(s.left()).next() else {
             return false;
@@ -532,11 +638,23 @@ impl Store {
         true
     }
 
+    fn step_retry(&mut self, cls: Cls, id: u32) -> bool {
+        let Some(taken) = with_class!(cls, T => T::all(&self.hw).get(id).map(|o| o.taken)) else {
+            return false;
+        };
+        self.slices.is_at(Walk::Retry(cls, id + 1));
+        self.retry_entry(cls, taken.then_some(id));
+        true
+    }
+
     /// What an entry refers to came to stand, if it has an entry.
     fn retry_entry(&mut self, cls: Cls, id: Option<u32>) {
         self.slices.look();
         if let Some(id) = id {
             self.hw.retry_dependent(Ref::new(cls, id));
+            if cls == Cls::Fdb {
+                self.note_station(id);
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! Keeping up with sources and with the chip: mark and sweep by generation, and programming anew after an attach.
 
 use crate::Store;
-use crate::api::{Attach, Completion, Planned, Ring};
+use crate::api::{Attach, Body, Completion, Planned};
 use crate::doors::Doors;
 use crate::fib::{Content, Entry, F_PARSER, Fam, MAX_LEN, V4, V6};
-use crate::hw::{Cls, Flight, MAX_ATTEMPTS, Ref};
+use crate::hw::{Cls, MAX_ATTEMPTS, Ref};
 use crate::model::{BaseChain, FdbKey, Key, KindSet, SourceId};
 use crate::reserve::Reserve;
 use crate::slices::{Sweep, Walk};
@@ -13,9 +13,10 @@ use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
 /// Where programming is after an attach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No chip.
+    #[default]
     Detached,
     /// BEGIN_RESYNC is to be posted.
     BeginDue,
@@ -369,26 +370,11 @@ impl Store {
             }
             _ => return None,
         };
-        let token = self.hw.flights.start(Flight {
-            what: Ref::new(Cls::Lease, u32::MAX),
-            op,
-            ring: Ring::Sync,
-            content: Content::ABSENT,
-            aggregate: false,
-            lease: 0,
-        });
-        Some(Planned {
-            token,
-            ring: Ring::Sync,
-            op,
-            cls: TND_CLS_NONE,
-            flags: 0,
-            lease: 0,
-            body: crate::api::Body::Inline {
-                len: 0,
-                data: [0; 64],
-            },
-        })
+        let body = Body::Inline {
+            len: 0,
+            data: [0; 64],
+        };
+        Some(self.hw.flights.ask(u32::MAX, op, body))
     }
 
     fn replay_done(&self) -> bool {
@@ -425,7 +411,7 @@ impl Store {
         std::mem::take(&mut self.resync_failed)
     }
 
-    pub(crate) fn phase_done(&mut self, op: u16, c: &Completion) {
+    pub(crate) fn phase_done(&mut self, op: u16, c: &Completion, now: u64) {
         let ok = c.status == TND_ST_OK;
         if !ok {
             self.counters.failed += 1;
@@ -452,7 +438,7 @@ impl Store {
                 // What referred to it may be swept.
                 self.hw.released = true;
                 // A membership that another kind of it kept out.
-                self.retry_members();
+                self.walk(Walk::Retry(Cls::Member, 0), now);
                 // ... and those of ports that have left their bridge.
                 self.topo.dirty.ports.extend(&self.topo.leaving);
                 // What the sweep freed may let in what waits; its deltas may be cut short.

@@ -51,6 +51,8 @@ pub(crate) struct Together {
     now: Ordered,
     /// They are gathered.
     open: bool,
+    /// What is derived was left over in its midst: what is derived next belongs to it.
+    pub goes_on: bool,
     /// Whose event it is; none: it follows from several, or from an answer.
     source: Option<SourceId>,
     /// Of a dump that has not come to its end.
@@ -63,6 +65,7 @@ impl Together {
     /// Begins with an event, or with what follows from several or from an answer.
     pub fn begin(&mut self, source: Option<SourceId>) {
         self.open = true;
+        self.goes_on = false;
         self.source = source;
     }
 

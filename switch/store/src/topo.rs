@@ -13,14 +13,14 @@ mod rifs;
 
 use crate::Store;
 use crate::api::Domain;
-use crate::hw::bodies::RifPlace;
+use crate::hw::bodies::{Rif, RifPlace};
 use crate::hw::{Cls, Ref};
 use crate::model::{
     Addr, BaseChain, BridgeInfo, ConfScope, Family, FdbKey, Link, LinkKind, Netconf, RouteNextHops,
     Rule, Settings, SourceId,
 };
 use crate::reason::Reason;
-use crate::slices::{Going, Then, Walk, Work};
+use crate::slices::{Going, Span, Then, Walk, Work};
 use dirty::Dirty;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr};
@@ -34,7 +34,7 @@ pub(crate) struct LinkRec {
 }
 
 /// Sysctls of one scope.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Conf {
     pub forwarding: Option<bool>,
     pub rp_filter: Option<u8>,
@@ -50,8 +50,13 @@ pub(crate) struct Conf {
 pub(crate) struct Topo {
     /// What is to be looked at again.
     pub dirty: Dirty,
+    /// How far that has come, where some of it is left over.
+    pub stage: Option<refresh::Stage>,
     /// All of it is being looked at: nobody need say what follows.
     pub everything: bool,
+    /// Of interfaces that were looked at: router interfaces that are to go, and those that are wanted.
+    pub rifs_gone: BTreeMap<u32, u32>,
+    pub rifs_wanted: BTreeMap<u32, Rif>,
     /// How often that was.
     #[cfg(feature = "oracle")]
     pub wholes: usize,
@@ -187,7 +192,8 @@ impl Store {
                 && let Some(port) = self.topo.port_of.get(&ifindex)
             {
                 let stations = self.progress.taken[Cls::Fdb as usize];
-                self.hw.goes_behind(u32::from(*port) - 1, stations);
+                self.hw
+                    .goes_behind(u32::from(*port) - 1, r.link.master, stations);
             }
         }
         self.topo.told.remove(&source.0);
@@ -257,33 +263,24 @@ impl Store {
     /// routes it tells, and a message about the link may be older than what a dump has brought since. Other sources than the
     /// link's own know nothing of that: what of theirs leads there stays, and traps.
     fn link_gone(&mut self, ifindex: u32, source: u8, unregistered: bool, now: u64) {
-        for p in self.paths.leading_to(ifindex) {
-            let dead = match &self.paths.sets[p].key {
-                None => continue,
-                Some(k) => match &k.nexthops {
-                    RouteNextHops::One(n) => n.ifindex == ifindex,
-                    RouteNextHops::Many(l) => {
-                        l.iter().any(|n| n.ifindex == ifindex)
-                            && l.iter().all(|n| {
-                                n.ifindex == ifindex
-                                    || self.links.get(&n.ifindex).is_none_or(|l| !l.link.admin_up)
-                            })
-                    }
-                    _ => false,
-                },
-            };
-            if dead {
-                let going = Going::Of {
-                    source,
-                    own: unregistered,
-                };
-                self.for_users(p, Work::Remove(going), now);
+        let going = Going::Of {
+            source,
+            own: unregistered,
+        };
+        self.walk(Walk::Leading(ifindex, 0, going), now);
+        let objects = Span::new((ifindex, 0), (ifindex, u32::MAX));
+        self.walk(Walk::Objects(objects, source), now);
+    }
+
+    /// The kernel takes the routes of a path that leads to an interface with that.
+    pub(crate) fn goes_with(&self, path: u32, ifindex: u32) -> bool {
+        let down = |i: u32| self.links.get(&i).is_none_or(|l| !l.link.admin_up);
+        match self.paths.sets[path].key.as_ref().map(|k| &k.nexthops) {
+            Some(RouteNextHops::One(_)) => true,
+            Some(RouteNextHops::Many(l)) => {
+                l.iter().all(|n| n.ifindex == ifindex || down(n.ifindex))
             }
-        }
-        let mut objects = self.paths.objects_over(ifindex);
-        objects.retain(|id| self.paths.objects.get(id).is_some_and(|o| o.1 == source));
-        for id in objects {
-            self.remove_nexthop(id, now);
+            _ => false,
         }
     }
 
@@ -363,23 +360,15 @@ impl Store {
     pub(crate) fn upsert_netconf(&mut self, source: SourceId, n: Netconf, generation: u16) {
         let new = !self.netconf.contains_key(&(n.family, n.scope));
         let c = self.netconf.entry((n.family, n.scope)).or_default();
-        let state = |c: &Conf| {
-            (
-                c.forwarding,
-                c.rp_filter,
-                c.ignore_linkdown,
-                c.send_redirects,
-                c.disabled,
-            )
-        };
-        let before = state(c);
+        let before = *c;
         c.forwarding = n.forwarding.or(c.forwarding);
         c.rp_filter = n.rp_filter.or(c.rp_filter);
         c.ignore_linkdown = n.ignore_linkdown.or(c.ignore_linkdown);
         c.send_redirects = n.send_redirects.or(c.send_redirects);
         c.disabled = n.disabled.or(c.disabled);
+        let same = before == *c && !new;
         (c.source, c.generation) = (source.0, generation);
-        if before == state(c) && !new {
+        if same {
             self.counters.unchanged += 1;
             return;
         }
@@ -411,7 +400,7 @@ impl Store {
         }
     }
 
-    fn touch_paths(&mut self) {
+    pub(crate) fn touch_paths(&mut self) {
         for p in self.paths.ids() {
             self.paths.touch(p);
         }

@@ -56,7 +56,7 @@ impl Store {
                 };
                 match f.op {
                     TND_OP_LEASE => self.complete_lease(&f, &timeout, now_ns),
-                    op => self.phase_done(op, &timeout),
+                    op => self.phase_done(op, &timeout, now_ns),
                 }
             }
             _ => self.hw.lost(f.what, f.op),

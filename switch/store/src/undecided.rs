@@ -256,7 +256,7 @@ impl Store {
     }
 
     /// Is anything below this entry queued that is not on the chip yet? Where the entry `ends`, or that goes, too?
-    pub(crate) fn passes<F: Fam>(&self, e: u32, ends: bool) -> bool {
+    pub(crate) fn passes<F: Fam>(&mut self, e: u32, ends: bool) -> bool {
         if self.route_queue.is_empty() && self.together.is_empty() && !self.replay.holds() {
             return false;
         }
@@ -273,17 +273,20 @@ impl Store {
             found = differs(v);
             !found && seen <= LOOK
         });
-        if found || seen <= LOOK {
-            return found;
+        if !found && seen > LOOK {
+            // there are too many: the queue may be shorter
+            let below = |v: u32| {
+                let (b, l) = fib.cover.prefix(fib.entries[v].node);
+                l > len && b.mask(len) == bits
+            };
+            let queue = self.route_queue.len() + self.together.len();
+            let mut queued = self.route_queue.iter().chain(self.together.iter());
+            found = self.replay.holds()
+                || queue > LOOK
+                || queued.any(|r| r.cls == F::CLS && differs(r.id) && below(r.id));
+            seen += queue.min(LOOK);
         }
-        // there are too many: the queue may be shorter
-        let below = |v: u32| {
-            let (b, l) = fib.cover.prefix(fib.entries[v].node);
-            l > len && b.mask(len) == bits
-        };
-        let mut queued = self.route_queue.iter().chain(self.together.iter());
-        self.replay.holds()
-            || self.route_queue.len() + self.together.len() > LOOK
-            || queued.any(|r| r.cls == F::CLS && differs(r.id) && below(r.id))
+        self.slices.searched += seen;
+        found
     }
 }

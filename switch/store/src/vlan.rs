@@ -126,20 +126,21 @@ impl Store {
         }
     }
 
-    /// Why VLAN interfaces have no router interface.
-    pub(crate) fn refresh_vlan_devices(&mut self) {
-        for i in std::mem::take(&mut self.topo.dirty.vlan_devices) {
-            let Some(l) = self.links.get(&i).map(|r| &r.link) else {
-                continue;
-            };
-            let LinkKind::Vlan { vid } = l.kind else {
-                continue;
-            };
+    /// Why the next VLAN interface has no router interface.
+    pub(crate) fn step_vlan_devices(&mut self) -> bool {
+        let Some(i) = self.topo.dirty.vlan_devices.pop_first() else {
+            return false;
+        };
+        self.slices.look();
+        if let Some(l) = self.links.get(&i).map(|r| &r.link)
+            && let LinkKind::Vlan { vid } = l.kind
+        {
             let reason = self.vlan_place(l, vid).err();
             self.set_reason(i, reason);
             // the place may be another one
             self.topo.dirty.rifs.insert(i);
         }
+        true
     }
 
     // -- forwarding domains -----------------------------------------------------------------------------------------
@@ -170,6 +171,7 @@ impl Store {
                 continue;
             };
             self.topo.domain_of.remove(&f);
+            self.fdb_failed.remove(&f);
             // What the chip has learned there goes with it: if the domain comes back, it is to be written.
             for (_, rec) in self.fdb.range_mut(FdbKey::in_domain(d).left()) {
                 rec.device = None;
@@ -303,22 +305,24 @@ impl Store {
         })
     }
 
-    /// Some memberships of one port, as they should be: where no other kind of them is there, they say nothing of the
-    /// rest.
-    pub(crate) fn want_some_members(&mut self, some: &[(u16, u16)], now: u64) {
-        let Some(&(port, _)) = some.first() else {
-            return;
-        };
-        let ifindex = self.topo.if_of_port.get(&port);
-        let link = ifindex.and_then(|i| self.links.get(i)).map(|r| &r.link);
+    /// All memberships of one port, as they should be; how many those are.
+    pub(crate) fn want_all_members(&mut self, port: u16, now: u64) -> usize {
+        let link = self.link_of_port(port);
+        let wanted = link.map_or_else(Members::new, |l| self.port_members(port, l));
+        let n = wanted.len();
+        let was = self.topo.switching.contains(&port);
+        if self.want_members(port, wanted, now) != was {
+            self.topo.dirty.ports.insert(port);
+        }
+        n
+    }
+
+    /// Some of them: where no other kind is there, they say nothing of the rest.
+    pub(crate) fn want_some_members(&mut self, port: u16, some: &[(u16, u16)], now: u64) -> usize {
         let any = self.member_ids.contains_key(&(port, TND_VID_ANY));
-        let Some(l) = link.filter(|_| !any && !self.topo.switching.contains(&port)) else {
-            let wanted = link.map_or_else(Members::new, |l| self.port_members(port, l));
-            let was = self.topo.switching.contains(&port);
-            if self.want_members(port, wanted, now) != was {
-                self.topo.dirty.ports.insert(port);
-            }
-            return;
+        let alone = !any && !self.topo.switching.contains(&port);
+        let Some(l) = self.link_of_port(port).filter(|_| alone) else {
+            return self.want_all_members(port, now);
         };
         let mut wanted = Members::new();
         for (_, vid) in some {
@@ -333,6 +337,7 @@ impl Store {
             }
         }
         self.put_members(wanted, now);
+        some.len()
     }
 
     /// Makes a port's memberships those wanted. The chip has a port VLAN-aware or not: memberships of the one kind go
@@ -495,13 +500,6 @@ impl Store {
             }
             _ if vlan != 0 => Reason::NoPortInVlan(bridge, vlan),
             _ => Reason::NoPort(bridge),
-        }
-    }
-
-    /// The sweep is over: what stood in the place of a membership is gone.
-    pub(crate) fn retry_members(&mut self) {
-        for id in self.hw.members.ids() {
-            self.hw.retry_dependent(Ref::new(Cls::Member, id));
         }
     }
 }

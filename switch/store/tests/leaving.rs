@@ -366,6 +366,49 @@ fn a_port_changes_between_the_stations() {
     assert_eq!(written(&mut r), ["1 in", "port", "2 in"]);
 }
 
+/// Another bridge's stations are nothing to a port: it is written before them.
+#[test]
+fn a_port_waits_for_its_own_bridges_stations_alone() {
+    const OTHER: u32 = 60;
+    let mut r = bridged("spectrum-sn2700");
+    let Object::Link(other) = bridge(300) else {
+        return;
+    };
+    r.up(Object::Link(Link {
+        ifindex: OTHER,
+        name: "br1".into(),
+        ..other
+    }));
+    r.up(Object::Link(Link {
+        master: OTHER,
+        bridge_port: Some(BridgePort::default()),
+        ..swp(3)
+    }));
+    r.settle();
+    let own = fdb(1, 11, FdbKind::Static);
+    let others = (2..100).map(|n| FdbEntry {
+        bridge: OTHER,
+        ..fdb(n, 13, FdbKind::Static)
+    });
+    r.up(Object::Fdb(own));
+    for e in others {
+        r.up(Object::Fdb(e));
+    }
+    r.up(in_state(2, 4));
+    let mut before = Vec::new();
+    let mut is_written = false;
+    let fate = |p: &Planned| {
+        is_written |= p.cls == TND_CLS_PORT;
+        if !is_written && p.cls == TND_CLS_FDB {
+            let (b, _) = read_object::<tnd_fdb>(p.body.bytes()).unwrap();
+            before.push(b.mac[5]);
+        }
+        Fate::Done
+    };
+    r.play(0, fate, |_| {});
+    assert_eq!((is_written, before), (true, vec![1]));
+}
+
 /// A port changes again and again while stations come: it is written behind those that were queued at its first change.
 #[test]
 fn a_port_that_keeps_changing_has_the_place_of_its_first_change() {

@@ -8,6 +8,7 @@ use tandem_store::*;
 
 const ROUTES: usize = 95;
 const SLICE: usize = 10;
+const PORT_VLANS: usize = 5;
 
 /// Two ports, and many routes by one way of the first.
 fn many(to: RouteNextHops) -> Rig {
@@ -197,8 +198,8 @@ fn bounded(r: &mut Rig, event: Event) {
     let mut most = |r: &Rig, what: &str| {
         let n = r.store.looks() - looks;
         looks = r.store.looks();
-        // the one that is told of is looked at besides
-        assert!(n <= SLICE + 2, "{what} looks at {n}");
+        // the one that is told of is looked at besides; a port's memberships are one step
+        assert!(n <= SLICE + PORT_VLANS, "{what} looks at {n}");
     };
     r.now += 1000;
     r.store.apply(event, r.now);
@@ -445,4 +446,159 @@ fn groups_look_again_and_go_in_slices() {
     assert_eq!(members(&r), ROUTES);
     bounded(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)));
     assert_eq!(r.store.mdb().len(), 0);
+}
+
+/// Each with a gateway of its own on swp1, by next-hop objects the second half.
+fn many_gateways() -> Rig {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    r.up(red());
+    for n in 0..2 * ROUTES {
+        let (prefix, gateway) = (format!("40.0.{n}.0/24"), format!("10.1.0.{}", 3 + n));
+        if n < ROUTES {
+            r.up(via(&prefix, 11, &gateway));
+        } else {
+            r.up(single(n as u32, 11, &gateway));
+            r.up(Object::Route(route(
+                &prefix,
+                RouteNextHops::Object(n as u32),
+            )));
+        }
+    }
+    r.settle();
+    r
+}
+
+/// Paths over an interface, and gateways on it, when it goes into a VRF; when it goes, its next-hop objects as well.
+#[test]
+fn paths_gateways_and_objects_of_an_interface_go_in_slices() {
+    let mut r = many_gateways();
+    let gateways = |r: &mut Rig| {
+        let all = r
+            .chip
+            .dump::<tandem_abi::raw::tnd_nexthop>(tandem_abi::raw::TND_CLS_NEXTHOP);
+        all.len()
+    };
+    assert_eq!(gateways(&mut r), 2 * ROUTES);
+    let moved = Link {
+        master: RED,
+        ..swp(1)
+    };
+    bounded(&mut r, up(Object::Link(moved)));
+    bounded(&mut r, Event::Remove(SRC, Key::Link(11)));
+    assert_eq!((gateways(&mut r), there(&r)), (0, 0));
+}
+
+/// VLAN interfaces, their router interfaces and what is known of them, when they can't be told from their port's any more.
+#[test]
+fn vlan_interfaces_look_again_in_slices() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    let device = |n: u32| 1000 + n;
+    for n in 1..=ROUTES as u32 {
+        r.up(Object::Link(Link {
+            ifindex: device(n),
+            name: format!("swp1.{n}"),
+            kind: LinkKind::Vlan { vid: n as u16 },
+            lower: 11,
+            ..swp(1)
+        }));
+        let i = ConfScope::Interface(device(n));
+        r.up(forwarding(Family::V4, i));
+        r.up(addr(device(n), &format!("10.9.{n}.1/24")));
+    }
+    r.settle();
+    let rifs = |r: &mut Rig| {
+        let all = r
+            .chip
+            .dump::<tandem_abi::raw::tnd_rif>(tandem_abi::raw::TND_CLS_RIF);
+        all.iter().filter(|x| x.vid != 0).count()
+    };
+    assert_eq!(rifs(&mut r), ROUTES);
+    let other = Link {
+        mac: mac(77),
+        ..swp(1)
+    };
+    bounded(&mut r, up(Object::Link(other)));
+    // all that comes in by the port is the kernel's now
+    assert_eq!(rifs(&mut r), 0);
+    bounded(&mut r, up(Object::Link(swp(1))));
+    assert_eq!(rifs(&mut r), ROUTES);
+}
+
+/// All is computed anew when a port's netdev goes: memberships port by port.
+#[test]
+fn memberships_are_computed_anew_in_slices() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    let info = BridgeInfo {
+        vlan_filtering: true,
+        ageing_s: 300,
+        ..BridgeInfo::default()
+    };
+    r.up(Object::Link(Link {
+        ifindex: BRIDGE,
+        name: "br0".into(),
+        kind: LinkKind::Bridge(info),
+        mac: mac(50),
+        ..swp(1)
+    }));
+    let ports = 3..=3 + (ROUTES / PORT_VLANS) as u16;
+    for n in ports {
+        r.up(Object::Link(member(n)));
+        for vid in 1..=PORT_VLANS as u16 {
+            r.up(Object::BridgeVlan(BridgeVlan {
+                ifindex: 10 + u32::from(n),
+                vid,
+                pvid: vid == 1,
+                untagged: vid == 1,
+                state: BR_STATE_FORWARDING,
+                unsupported: None,
+            }));
+        }
+    }
+    r.settle();
+    let members = r.chip.members.len();
+    assert!(members >= ROUTES);
+    let wholes = r.store.wholes();
+    bounded(&mut r, Event::Remove(SRC, Key::Link(12)));
+    assert!(r.store.wholes() > wholes);
+    assert_eq!(r.chip.members.len(), members);
+}
+
+/// Wide routes that change once more while they are queued: each looks whether it passes one below it, and a call at no more of
+/// these than one of them may look at.
+#[test]
+fn what_routes_pass_is_searched_in_slices() {
+    let mut r = many(RouteNextHops::One(hop(11, "10.1.0.2")));
+    let wide: Vec<String> = (8..16).map(|len| format!("40.0.0.0/{len}")).collect();
+    for prefix in &wide {
+        r.up(via(prefix, 11, "10.1.0.2"));
+    }
+    r.up(via("50.0.0.0/24", 12, "10.2.0.2"));
+    r.settle();
+    let elsewhere = RouteNextHops::Object(1);
+    for (ifindex, gateway) in [(12, "10.2.0.2"), (11, "10.1.0.2")] {
+        for prefix in &wide {
+            r.up(Object::Route(route(prefix, elsewhere.clone())));
+            r.up(via(prefix, ifindex, gateway));
+        }
+    }
+    for prefix in &wide {
+        r.up(via(prefix, 12, "10.2.0.2"));
+    }
+    let (mut out, mut most) = (Vec::new(), 0);
+    loop {
+        let planned = r.store.plan_some(&mut out, r.now);
+        most = most.max(r.store.searched());
+        if planned == 0 && !r.store.unfinished() {
+            break;
+        }
+    }
+    assert!((ROUTES..2 * ROUTES).contains(&most), "{most}");
+    for p in out {
+        r.chip.post(p);
+    }
+    r.settle();
+    assert_eq!(forwarded(&r), ROUTES + wide.len());
 }

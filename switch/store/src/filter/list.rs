@@ -3,7 +3,7 @@
 use super::{At, List, list_id, stage};
 use crate::Store;
 use crate::api::{FilterRow, State};
-use crate::hw::acl::{AclBind, AclEntry, AclTable};
+use crate::hw::acl::{AclBind, AclTable};
 use crate::hw::table::Sent;
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::FilterVerdict;
@@ -28,16 +28,13 @@ impl Store {
             if bound.is_some() || moving {
                 return; // a list that is still asked is left whole
             }
-            let rules: Vec<u32> = l.entries.values().copied().collect();
-            for id in rules {
-                self.hw.want::<AclEntry>(id, None, now);
-            }
+            self.want_rules(at, now);
             self.hw.want::<AclTable>(table, None, now);
             return;
         }
         let (port, stage) = at;
         self.hw.want(table, Some(AclTable { port, stage }), now);
-        let (open, failed) = self.unsettled(at);
+        let (open, failed) = (l.open.len(), !l.failed.is_empty());
         let wanted = |trap_all| AclBind {
             port,
             stage,
@@ -64,57 +61,60 @@ impl Store {
         self.want_rules(at, now);
     }
 
+    /// What has changed is wanted: first that some go.
     fn want_rules(&mut self, at: At, now: u64) {
         let Some(l) = self.filters.lists.get_mut(&at) else {
             return;
         };
-        let mut wants: Vec<(u32, Option<AclEntry>)> = Vec::new();
-        for (priority, id) in &l.entries {
-            if !l.target.contains_key(priority) {
-                wants.push((*id, None));
-            }
-        }
-        for (priority, e) in &l.target {
-            let id = match l.entries.get(priority) {
+        let due = std::mem::take(&mut l.due);
+        let (come, go): (Vec<u32>, Vec<u32>) =
+            due.into_iter().partition(|p| l.target.contains_key(p));
+        for priority in go.into_iter().chain(come) {
+            let Some(l) = self.filters.lists.get_mut(&at) else {
+                return;
+            };
+            let want = l.target.get(&priority).cloned();
+            let id = match l.entries.get(&priority) {
                 Some(id) => *id,
                 None => {
                     let id = self.hw.acl_entries.take();
-                    l.entries.insert(*priority, id);
+                    l.entries.insert(priority, id);
                     self.filters.list_of.insert((Cls::AclEntry, id), at);
-                    self.filters.by_table.insert((Cls::AclEntry, id), *priority);
+                    self.filters.by_table.insert((Cls::AclEntry, id), priority);
                     id
                 }
             };
-            wants.push((id, Some(e.clone())));
-        }
-        for (id, want) in wants {
+            self.slices.look();
             self.hw.want(id, want, now);
+            self.note_rule(at, priority);
         }
     }
 
-    /// Rules that are not in hardware as they should be, and whether one of them failed.
-    fn unsettled(&self, at: At) -> (usize, bool) {
-        let Some(l) = self.filters.lists.get(&at) else {
-            return (0, false);
+    /// Whether a rule is in hardware as it should be, has failed, and is wanted.
+    pub(super) fn note_rule(&mut self, at: At, priority: u32) {
+        let Some(l) = self.filters.lists.get_mut(&at) else {
+            return;
         };
-        let (mut open, mut failed) = (0, false);
-        for (priority, want) in &l.target {
-            let o = l
-                .entries
-                .get(priority)
-                .and_then(|id| self.hw.acl_entries.get(*id));
-            let stands = o.is_some_and(|o| {
-                o.have.as_ref() == Some(want) && o.want.as_ref() == Some(want) && o.fail.is_none()
-            });
-            open += usize::from(!stands);
-            failed |= o.is_some_and(|o| o.fail.is_some());
+        let id = l.entries.get(&priority);
+        let o = id.and_then(|id| self.hw.acl_entries.get(*id));
+        let target = l.target.get(&priority);
+        let is_due = o.and_then(|o| o.want.as_ref()) != target;
+        let fails = target.is_some() && o.is_some_and(|o| o.fail.is_some());
+        let stands = o.and_then(|o| o.have.as_ref()) == target;
+        let is_open = match target {
+            Some(_) => is_due || fails || !stands,
+            None => id.is_some(),
+        };
+        for (set, is) in [
+            (&mut l.open, is_open),
+            (&mut l.failed, fails),
+            (&mut l.due, is_due),
+        ] {
+            match is {
+                true => set.insert(priority),
+                false => set.remove(&priority),
+            };
         }
-        open += l
-            .entries
-            .keys()
-            .filter(|p| !l.target.contains_key(*p))
-            .count();
-        (open, failed)
     }
 
     /// A table, or what rules share, came to stand, or failed: rules go without, or get it back.
@@ -140,6 +140,7 @@ impl Store {
         };
         for id in waiting {
             self.hw.retry_dependent(Ref::new(Cls::AclEntry, id));
+            self.rule_changed(id);
         }
         if r.cls == Cls::AclTable {
             for id in self.hw.acl_binds.ids() {
@@ -175,7 +176,20 @@ impl Store {
     /// A rule or a binding was answered.
     pub(crate) fn list_answered(&mut self, r: Ref, now: u64) {
         if let Some(&at) = self.filters.list_of.get(&(r.cls, r.id)) {
+            if r.cls == Cls::AclEntry {
+                self.rule_changed(r.id);
+            }
             self.step_list(at, now);
+        }
+    }
+
+    fn rule_changed(&mut self, id: u32) {
+        let of = &self.filters;
+        let at = of.list_of.get(&(Cls::AclEntry, id));
+        let priority = of.by_table.get(&(Cls::AclEntry, id));
+        if let Some((at, priority)) = at.zip(priority) {
+            self.slices.look();
+            self.note_rule(*at, *priority);
         }
     }
 
@@ -186,6 +200,7 @@ impl Store {
             && let Some(l) = self.filters.lists.get_mut(&at)
         {
             l.entries.remove(&p);
+            self.note_rule(at, p);
             self.step_list(at, 0);
         }
     }
@@ -267,10 +282,10 @@ impl Store {
         if !o.want.as_ref()?.trap_all {
             return None;
         }
-        let failed = l
-            .entries
-            .values()
-            .find_map(|id| self.hw.acl_entries.get(*id)?.fail.as_ref());
+        let open = l.open.iter().filter_map(|p| l.entries.get(p));
+        let failed = open
+            .filter_map(|id| self.hw.acl_entries.get(*id))
+            .find_map(|o| o.fail.as_ref());
         Some(match failed {
             Some(f) => self.fail_reason(f),
             None => Reason::RulesPending,

@@ -1,8 +1,9 @@
 //! Commands on their way to the chip: tokens that are void once a command has ended.
 
-use super::Ref;
-use crate::api::Ring;
+use super::{Cls, Ref};
+use crate::api::{Body, Planned, Ring};
 use crate::fib::Content;
+use tandem_abi::raw::TND_CLS_NONE;
 
 /// A command on its way.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,20 @@ pub(crate) struct Flight {
     pub aggregate: bool,
     /// Lease slot that the command draws on, plus one; 0 = none.
     pub lease: u32,
+}
+
+impl Flight {
+    /// On the synchronous ring, of anything but a route.
+    pub fn sync(what: Ref, op: u16) -> Flight {
+        Flight {
+            what,
+            op,
+            ring: Ring::Sync,
+            content: Content::ABSENT,
+            aggregate: false,
+            lease: 0,
+        }
+    }
 }
 
 /// Commands on their way, by token.
@@ -47,6 +62,20 @@ impl Flights {
         let s = &mut self.slots[i as usize];
         s.1 = Some(f);
         u64::from(s.0) << 32 | u64::from(i)
+    }
+
+    /// Starts one that is of no object's class.
+    pub fn ask(&mut self, id: u32, op: u16, body: Body) -> Planned {
+        let token = self.start(Flight::sync(Ref::new(Cls::Lease, id), op));
+        Planned {
+            token,
+            ring: Ring::Sync,
+            op,
+            cls: TND_CLS_NONE,
+            flags: 0,
+            lease: 0,
+            body,
+        }
     }
 
     pub fn end(&mut self, token: u64) -> Option<Flight> {

@@ -19,7 +19,6 @@ mod queues;
 pub(crate) mod table;
 
 use crate::api::{Body, Completion, Planned, Ring};
-use crate::fib::Content;
 pub(crate) use classes::{CLASSES, Cls, Hw, HwClass, each_class, with_class};
 pub(crate) use flight::{Flight, Flights, ring_no};
 pub(crate) use ids::{Ids, gateway_hash};
@@ -378,14 +377,7 @@ impl Hw {
 
     /// The command, unless the chip has it so already: then it counts as done.
     fn post<B: HwClass>(&mut self, id: u32, op: u16, mut body: B, now: u64) -> Option<Planned> {
-        let flight = Flight {
-            what: Ref::new(B::CLS, id),
-            op,
-            ring: Ring::Sync,
-            content: Content::ABSENT,
-            aggregate: false,
-            lease: 0,
-        };
+        let flight = Flight::sync(Ref::new(B::CLS, id), op);
         let overtaken = op != TND_OP_CREATE && self.ids.overtaken::<B>(id);
         if overtaken || self.ids.port_stands(id, &body) {
             self.complete_of::<B>(&flight, &Completion::default(), now);

@@ -8,6 +8,8 @@ use std::collections::{HashMap, VecDeque};
 pub(crate) struct Behind {
     /// When so many stations have had theirs, by table id; until the port has had its own.
     after: HashMap<u32, u64>,
+    /// When the last one of a bridge that is queued will have had its own.
+    last: HashMap<u32, u64>,
     /// None of those that wait is due before so many have.
     next: u64,
     /// So many at the front of the ports' queue wait.
@@ -53,13 +55,18 @@ impl Hw {
         self.behind.waiting = 0;
     }
 
-    /// A port is another one behind the stations whose turn is to come: the kernel has changed those before. `stations`: so
-    /// many had their turn ever. One that changes once more before its turn has the place of its first change: it would never
-    /// be written else, as long as it changes and stations come.
-    pub fn goes_behind(&mut self, port: u32, stations: u64) {
+    /// A station of a bridge was queued, if it was not before. `stations`: so many had their turn ever.
+    pub fn station_waits(&mut self, bridge: u32, stations: u64) {
         let waiting = self.queues.get(Cls::Fdb as usize).map_or(0, VecDeque::len);
-        if waiting > 0 {
-            let last = stations + waiting as u64;
+        self.behind.last.insert(bridge, stations + waiting as u64);
+    }
+
+    /// A port is another one behind its bridge's stations whose turn is to come: the kernel has changed those before. One that
+    /// changes once more before its turn has the place of its first change: it would never be written else, as long as it
+    /// changes and stations come.
+    pub fn goes_behind(&mut self, port: u32, bridge: u32, stations: u64) {
+        self.behind.last.retain(|_, last| *last > stations);
+        if let Some(&last) = self.behind.last.get(&bridge) {
             let after = *self.behind.after.entry(port).or_insert(last);
             self.behind.next = self.behind.next.min(after);
         }

@@ -32,7 +32,7 @@ use crate::reason::Reason;
 use std::collections::BTreeSet;
 
 /// Sets of what to look at, in the order in which it is done.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dirty {
     /// Everything.
     pub all: bool,
@@ -77,25 +77,7 @@ pub(crate) struct Dirty {
 impl Dirty {
     /// Something is to be looked at.
     pub fn any(&self) -> bool {
-        self.all
-            || self.router
-            || self.lags
-            || self.vrfs
-            || self.filters
-            || !self.lists.is_empty()
-            || !self.bridges.is_empty()
-            || !self.vlan_sets.is_empty()
-            || !self.domains.is_empty()
-            || !self.memberships.is_empty()
-            || !self.members.is_empty()
-            || !self.ports.is_empty()
-            || !self.vlan_devices.is_empty()
-            || !self.rehide.is_empty()
-            || !self.rifs.is_empty()
-            || !self.neighbours.is_empty()
-            || !self.stations.is_empty()
-            || !self.behind.is_empty()
-            || !self.groups.is_empty()
+        *self != Dirty::default()
     }
 }
 

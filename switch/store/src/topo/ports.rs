@@ -12,31 +12,31 @@ use std::collections::BTreeSet;
 use tandem_abi::raw::*;
 
 impl Store {
-    /// Memberships that are to be looked at.
-    pub(super) fn refresh_members(&mut self, now: u64) {
-        self.refresh_group_ports(now);
-        let whole = std::mem::take(&mut self.topo.dirty.memberships);
-        for port in &whole {
-            let was = self.topo.switching.contains(port);
-            let link = self.link_of_port(*port).cloned();
-            let wanted = link.map_or_else(Members::new, |l| self.port_members(*port, &l));
-            if self.want_members(*port, wanted, now) != was {
-                self.topo.dirty.ports.insert(*port);
-            }
+    /// Memberships of the next port that are to be looked at.
+    pub(crate) fn step_members(&mut self, now: u64) -> bool {
+        let d = &mut self.topo.dirty;
+        let whole = d.memberships.pop_first();
+        let Some(port) = whole.or_else(|| d.members.first().map(|m| m.0)) else {
+            return false;
+        };
+        let single: Vec<_> = d
+            .members
+            .range((port, 0)..=(port, u16::MAX))
+            .copied()
+            .collect();
+        for m in &single {
+            d.members.remove(m);
         }
-        let mut single: Vec<(u16, u16)> = Vec::new();
-        for (port, vid) in std::mem::take(&mut self.topo.dirty.members) {
-            if !whole.contains(&port) {
-                single.push((port, vid));
-            }
-        }
-        for of_port in single.chunk_by(|a, b| a.0 == b.0) {
-            self.want_some_members(of_port, now);
-        }
+        let n = match whole {
+            Some(_) => self.want_all_members(port, now),
+            None => self.want_some_members(port, &single, now),
+        };
+        self.slices.costs(n);
+        true
     }
 
     /// Ports of groups: there as long as the group is.
-    fn refresh_group_ports(&mut self, now: u64) {
+    pub(super) fn refresh_group_ports(&mut self, now: u64) {
         if !self.topo.everything {
             return;
         }
@@ -77,7 +77,7 @@ impl Store {
         all
     }
 
-    pub(super) fn link_of_port(&self, port: u16) -> Option<&Link> {
+    pub(crate) fn link_of_port(&self, port: u16) -> Option<&Link> {
         let i = self.topo.if_of_port.get(&port)?;
         self.links.get(i).map(|r| &r.link)
     }

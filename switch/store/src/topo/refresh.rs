@@ -9,6 +9,16 @@ use crate::reason::Reason;
 use crate::slices::{FIRST_ADDRESS, LAST_ADDRESS, Span, Then, Walk};
 use tandem_abi::raw::TND_VID_ANY;
 
+/// What is to be done next of a look at the topology, where it goes in slices: memberships, VLAN interfaces, router
+/// interfaces, each with what comes before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stage {
+    Members,
+    Ports,
+    Rifs,
+    Follow,
+}
+
 impl Store {
     /// Looks at what [`super::Dirty`] names: ports, forwarding domains, members, router interfaces, and what is on them.
     pub(crate) fn refresh_topology(&mut self, now: u64) {
@@ -39,25 +49,48 @@ impl Store {
         }
         self.refresh_bridges();
         self.refresh_domains(now);
-        self.refresh_members(now);
-        self.refresh_ports(now);
-        self.refresh_vlan_devices();
-        self.refresh_hidden();
-        self.refresh_rifs(now);
-        self.refresh_filters(now);
-        match std::mem::take(&mut self.topo.everything) {
-            true => self.follow_all(now),
-            false => self.follow(now),
+        self.refresh_group_ports(now);
+        self.topo.stage = Some(Stage::Members);
+        self.next_stages(now);
+    }
+
+    /// Goes on with the stages, each as soon as nothing of the one before is left over.
+    pub(crate) fn next_stages(&mut self, now: u64) {
+        while !self.slices.any()
+            && let Some(stage) = self.topo.stage
+        {
+            self.topo.stage = match stage {
+                Stage::Members => {
+                    self.walk(Walk::Members, now);
+                    Some(Stage::Ports)
+                }
+                Stage::Ports => {
+                    self.refresh_ports(now);
+                    self.walk(Walk::VlanDevices, now);
+                    Some(Stage::Rifs)
+                }
+                Stage::Rifs => {
+                    self.refresh_hidden();
+                    self.walk(Walk::Rifs, now);
+                    Some(Stage::Follow)
+                }
+                Stage::Follow => {
+                    self.refresh_filters(now);
+                    self.follow(now);
+                    None
+                }
+            };
         }
     }
 
     /// What depends on router interfaces and domains looks again.
     fn follow(&mut self, now: u64) {
+        if std::mem::take(&mut self.topo.everything) {
+            return self.follow_all(now);
+        }
         self.refresh_paths(now);
         for i in std::mem::take(&mut self.topo.dirty.neighbours) {
-            for g in self.paths.gateways_on(i) {
-                self.update_gateway(g, now);
-            }
+            self.for_gateways_on(i, Then::Reeval, now);
             self.for_neighbours_on(i, Then::Reeval, now);
         }
         for d in std::mem::take(&mut self.topo.dirty.stations) {
@@ -81,13 +114,10 @@ impl Store {
     fn follow_all(&mut self, now: u64) {
         self.topo.dirty.neighbours.clear();
         self.topo.dirty.stations.clear();
-        for p in self.paths.ids() {
-            self.paths.touch(p);
-        }
+        self.touch_paths();
         self.refresh_paths(now);
-        for id in 0..self.paths.gateway_info.len() as u32 {
-            self.update_gateway(id, now);
-        }
+        let gateways = Span::new((0, FIRST_ADDRESS), (u32::MAX, LAST_ADDRESS));
+        self.walk(Walk::Gateways(gateways, Then::Reeval), now);
         let neighbours = Span::new((FIRST_ADDRESS, 0), (LAST_ADDRESS, u32::MAX));
         let stations = Span::new(FdbKey::FIRST, FdbKey::LAST);
         let groups = Span::new(GroupKey::FIRST, GroupKey::LAST);
@@ -164,40 +194,33 @@ impl Store {
 
     /// A router interface or a forwarding domain came to stand or failed: what depends on it looks again.
     pub(crate) fn base_changed(&mut self, r: Ref, now: u64) {
-        let all: Vec<(Cls, Vec<u32>)> = match r.cls {
+        // of one that is not desired any more nobody knows what depends on it
+        let all: &[Cls] = match r.cls {
             Cls::Rif => match self.topo.if_of_rif.get(&r.id).copied() {
                 Some(i) => {
                     self.for_neighbours_on(i, Then::Retry, now);
-                    vec![(Cls::Nexthop, self.paths.gateways_on(i))]
+                    self.for_gateways_on(i, Then::Retry, now);
+                    &[]
                 }
-                None => vec![
-                    (Cls::Nexthop, self.hw.nexthops.ids()),
-                    (Cls::Neigh, self.hw.neighs.ids()),
-                ],
+                None => &[Cls::Nexthop, Cls::Neigh],
             },
             Cls::Vlan => match self.topo.domain_of.get(&r.id).copied() {
                 Some(d) => {
                     self.for_domain(d, Then::Retry, now);
-                    self.on_domain(d)
+                    self.retry_in_domain(d);
+                    &[]
                 }
-                None => vec![
-                    (Cls::Member, self.hw.members.ids()),
-                    (Cls::Rif, self.hw.rifs.ids()),
-                    (Cls::Fdb, self.hw.fdb.ids()),
-                    (Cls::Mdb, self.hw.mdb.ids()),
-                ],
+                None => &[Cls::Member, Cls::Rif, Cls::Fdb, Cls::Mdb],
             },
-            _ => return,
+            _ => &[],
         };
-        for (cls, ids) in all {
-            for id in ids {
-                self.hw.retry_dependent(Ref::new(cls, id));
-            }
+        for cls in all {
+            self.walk(Walk::Retry(*cls, 0), now);
         }
     }
 
-    /// Memberships and router interfaces of a domain.
-    fn on_domain(&self, d: Domain) -> Vec<(Cls, Vec<u32>)> {
+    /// Memberships and router interfaces of a domain try again.
+    fn retry_in_domain(&mut self, d: Domain) {
         let vid = if d.vlan == 0 { TND_VID_ANY } else { d.vlan };
         let ports = self
             .devices_in(d.dev)
@@ -207,6 +230,12 @@ impl Store {
         let interfaces = self.topo.vlans_on.range(on).map(|x| x.2);
         let interfaces = interfaces.chain([d.dev]);
         let rifs = interfaces.filter_map(|i| self.topo.rif_of.get(&i).copied());
-        vec![(Cls::Member, members.collect()), (Cls::Rif, rifs.collect())]
+        let members = members.map(|id| Ref::new(Cls::Member, id));
+        let all: Vec<Ref> = members
+            .chain(rifs.map(|id| Ref::new(Cls::Rif, id)))
+            .collect();
+        for r in all {
+            self.hw.retry_dependent(r);
+        }
     }
 }

@@ -8,7 +8,6 @@ use crate::hw::table::Sent;
 use crate::model::{ConfScope, Family, LinkKind, Rule};
 use crate::reason::Reason;
 use crate::slices::Each;
-use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
 /// What an interface is to the chip.
@@ -21,90 +20,97 @@ struct Seat {
 }
 
 impl Store {
-    /// Interfaces that are to be looked at.
-    pub(super) fn refresh_rifs(&mut self, now: u64) {
-        let looked = std::mem::take(&mut self.topo.dirty.rifs);
-        if looked.is_empty() {
-            return;
+    /// The next interface that is to be looked at; then what that has found, first what goes.
+    pub(crate) fn step_rifs(&mut self, now: u64) -> bool {
+        let t = &mut self.topo;
+        if let Some(i) = t.dirty.rifs.pop_first() {
+            self.look_at_rif(i, now);
+        } else if let Some((i, r)) = t.rifs_gone.pop_first() {
+            self.rif_gone(i, r, now);
+        } else if let Some((i, body)) = t.rifs_wanted.pop_first() {
+            self.want_rif(i, body, now);
+        } else {
+            return false;
         }
-        let mut wanted: BTreeMap<u32, Rif> = BTreeMap::new();
-        let mut gone: Vec<(u32, u32)> = Vec::new();
-        let was_loose = !self.topo.loose.is_empty();
-        for i in looked {
-            let mut seat = self.seat(i);
-            self.topo.rif_moving.remove(&i);
-            if let Some(s) = &seat
-                && self.held_by_other(s)
-            {
-                self.topo.rif_moving.insert(i);
-                seat = None;
-            }
-            let place = seat.as_ref().map(|s| s.place);
-            let before = match place {
-                Some(place) => self.topo.routable.insert(i, place),
-                None => self.topo.routable.remove(&i),
-            };
-            if before != place && !self.topo.everything {
-                self.touch_paths_on(i);
-            }
-            for of_table in self.topo.ingress.values_mut() {
-                of_table.remove(&i);
-            }
-            self.topo.ingress.retain(|_, of_table| !of_table.is_empty());
-            self.ingress_reasons.remove(&i);
-            self.topo.loose.remove(&i);
-            let Some((body, reason, gap)) = seat.and_then(|s| s.rif) else {
-                gone.extend(self.topo.rif_of.get(&i).map(|r| (i, *r)));
-                continue;
-            };
-            let of_table = self.topo.ingress.entry(body.vrf).or_default();
-            of_table.insert(i, gap);
-            if let Some(reason) = reason {
-                self.ingress_reasons.insert(i, reason);
-            }
-            if body.flags & TND_RIF_RPF_LOOSE != 0 {
-                self.topo.loose.insert(i);
-            }
-            wanted.insert(i, body);
+        true
+    }
+
+    fn look_at_rif(&mut self, i: u32, now: u64) {
+        self.slices.look();
+        let mut seat = self.seat(i);
+        self.topo.rif_moving.remove(&i);
+        if let Some(s) = &seat
+            && self.held_by_other(s)
+        {
+            self.topo.rif_moving.insert(i);
+            seat = None;
         }
-        if was_loose == self.topo.loose.is_empty() {
+        let place = seat.as_ref().map(|s| s.place);
+        let before = match place {
+            Some(place) => self.topo.routable.insert(i, place),
+            None => self.topo.routable.remove(&i),
+        };
+        if before != place && !self.topo.everything {
+            self.touch_paths_on(i);
+        }
+        for of_table in self.topo.ingress.values_mut() {
+            of_table.remove(&i);
+        }
+        self.topo.ingress.retain(|_, of_table| !of_table.is_empty());
+        self.ingress_reasons.remove(&i);
+        self.topo.rifs_gone.remove(&i);
+        self.topo.rifs_wanted.remove(&i);
+        let rif = seat.and_then(|s| s.rif);
+        let loose = (rif.as_ref()).is_some_and(|(body, ..)| body.flags & TND_RIF_RPF_LOOSE != 0);
+        let was_none = self.topo.loose.is_empty();
+        match loose {
+            true => self.topo.loose.insert(i),
+            false => self.topo.loose.remove(&i),
+        };
+        if was_none != self.topo.loose.is_empty() {
             // Broadcast addresses below their connected prefix: needed now, or no longer.
             self.for_below(V4::default(), 0, Each::Own, now);
         }
-        for (i, r) in gone {
+        let t = &mut self.topo;
+        let Some((body, reason, gap)) = rif else {
+            t.rifs_gone.extend(t.rif_of.get(&i).map(|r| (i, *r)));
+            return;
+        };
+        t.ingress.entry(body.vrf).or_default().insert(i, gap);
+        t.rifs_wanted.insert(i, body);
+        if let Some(reason) = reason {
+            self.ingress_reasons.insert(i, reason);
+        }
+    }
+
+    fn want_rif(&mut self, i: u32, body: Rif, now: u64) {
+        let want = |s: &Store, r: u32| {
+            s.hw.rifs
+                .get(r)
+                .and_then(|o| o.want.as_ref().map(|w| (w.place, w.vrf)))
+        };
+        // Another place is another object: a RIF doesn't move.
+        if let Some(&r) = self.topo.rif_of.get(&i)
+            && want(self, r).is_some_and(|w| w.0 != body.place)
+        {
             self.rif_gone(i, r, now);
         }
-        for (i, body) in wanted {
-            // Another place is another object: a RIF doesn't move.
-            if let Some(&r) = self.topo.rif_of.get(&i)
-                && self
-                    .hw
-                    .rifs
-                    .at(r)
-                    .want
-                    .as_ref()
-                    .is_some_and(|w| w.place != body.place)
-            {
-                self.rif_gone(i, r, now);
-            }
-            let r = match self.topo.rif_of.get(&i) {
-                Some(r) => *r,
-                None => {
-                    let r = self.hw.rifs.take();
-                    self.topo.rif_of.insert(i, r);
-                    self.topo.if_of_rif.insert(r, i);
-                    self.topo.at_place.insert((body.place, r));
-                    self.topo.place_of.insert(r, body.place);
-                    self.topo.dirty.neighbours.insert(i);
-                    r
-                }
-            };
-            let was = self.hw.rifs.at(r).want.as_ref();
-            if was.is_some_and(|w| w.vrf != body.vrf) {
+        let r = match self.topo.rif_of.get(&i) {
+            Some(r) => *r,
+            None => {
+                let r = self.hw.rifs.take();
+                self.topo.rif_of.insert(i, r);
+                self.topo.if_of_rif.insert(r, i);
+                self.topo.at_place.insert((body.place, r));
+                self.topo.place_of.insert(r, body.place);
                 self.topo.dirty.neighbours.insert(i);
+                r
             }
-            self.hw.want(r, Some(body), now);
+        };
+        if want(self, r).is_some_and(|w| w.1 != body.vrf) {
+            self.topo.dirty.neighbours.insert(i);
         }
+        self.hw.want(r, Some(body), now);
     }
 
     fn rif_gone(&mut self, i: u32, rif: u32, now: u64) {
