@@ -216,7 +216,12 @@ def test_the_command_starts_stops_and_shows(sw):
                        (("--controller", "pssl:", "--private-key", "/none", "--certificate", "/none",
                          "--ca-cert", "/none"),
                         "/none"),
-                       (("--controller", "ptcp:192.0.2.1:9"), "ptcp:192.0.2.1:9")]:
+                       (("--controller", "ptcp:192.0.2.1:9"), "ptcp:192.0.2.1:9"),
+                       (("--port", "swp3=p3:x"), "x is no number of a port"),
+                       (("--port", "swp1=p1", "--port", "swp3=p1"), "p1 is cabled twice: to swp1 and to swp3"),
+                       (("--local", "lo"), "there is an interface of this name"),
+                       (("--ca-cert", "/none"), "for controllers by ssl: and pssl:, and there is none"),
+                       (("--lsi", "red:"), "a port is missing")]:
         code, _, err = sw.call("up", *words)
         assert code == 1 and why in err and err.count("\n") == 1, err
     assert "started" in sw.up(*LISTENING)
@@ -226,6 +231,8 @@ def test_the_command_starts_stops_and_shows(sw):
     assert "runs already" in sw.up(ports=[])
     code, _, err = sw.call("up", "--port", "swp1=p1")
     assert code == 1 and "other options" in err
+    code, _, err = sw.call("show", "groups", "--table", "1")
+    assert code == 1 and "--table is of flows" in err and err.count("\n") == 1, err
     peer = sw.peer()
     peer.flow(2, in_port=1)
     peer.flow(0xfffffffd, priority=0)

@@ -65,6 +65,16 @@ fn no_tun(e: &io::Error) -> String {
     format!("/dev/net/tun: {e}{help}")
 }
 
+/// Why a TAP netdev can't be opened, and what then.
+fn no_tap(name: &str, e: &io::Error) -> String {
+    let help = match e.raw_os_error() {
+        Some(libc::EINVAL) => ": there is an interface of this name, which is no such TAP",
+        Some(libc::EBUSY) => ": another process has it",
+        _ => "",
+    };
+    format!("TAP {name}: {e}{help}")
+}
+
 impl Tap {
     /// Opens a queue of the TAP netdev `name` in the calling thread's network namespace and
     /// makes the netdev if it is not there.
@@ -86,7 +96,7 @@ impl Tap {
         req.set_u16(flags);
         let fd = OwnedFd::from(file);
         ifreq::ioctl(fd.as_fd(), TUNSETIFF, &mut req)
-            .map_err(|e| io::Error::new(e.kind(), format!("TAP {name}: {e}")))?;
+            .map_err(|e| io::Error::new(e.kind(), no_tap(name, &e)))?;
         Ok(Tap {
             fd,
             name: req.name(),

@@ -63,19 +63,9 @@ pub struct Args {
 }
 
 impl Args {
-    /// One line when two ports have the same number.
+    /// One line when a port or a netdev is cabled twice.
     pub fn check(&self) -> Result<(), String> {
-        let mut seen = std::collections::BTreeMap::new();
-        for port in &self.ports {
-            if let Some(first) = seen.insert(port.number, &port.kind) {
-                return Err(format!(
-                    "{} is cabled twice: to {first} and to {}",
-                    port.name(),
-                    port.kind
-                ));
-            }
-        }
-        Ok(())
+        tandem_ports::check(self.ports.iter().map(|p| (p.name(), &p.kind)))
     }
 }
 
@@ -92,9 +82,14 @@ mod tests {
             }
             Args::try_parse_from(all)
         };
-        assert!(args(&["swp1=a", "swp2=b@n"]).unwrap().check().is_ok());
+        assert!(args(&["swp1=a", "swp2=a@n"]).unwrap().check().is_ok());
         let e = args(&["swp1=a", "swp1=b"]).unwrap().check().unwrap_err();
         assert!(e.contains("swp1 is cabled twice"), "{e}");
+        let e = args(&["swp1=a", "swp2=af_xdp:a"]).unwrap();
+        assert_eq!(
+            e.check(),
+            Err("a is cabled twice: to swp1 and to swp2".into())
+        );
         assert!(args(&["swp0=a"]).is_err());
     }
 

@@ -29,7 +29,7 @@ pub mod xdp;
 pub use cable::{Cable, Change, Link, Opened};
 pub use kept::{Keeper, Kept};
 pub use port::{RxPort, RxStats, TxPort, TxStats};
-pub use spec::{Pace, PortKind, PortSpec, SpecError, rights};
+pub use spec::{Pace, PortKind, PortSpec, SpecError, check, rights};
 
 /// Bytes of scratch memory that [`RxPort::receive`] needs: headroom and the longest frame.
 pub const SCRATCH: usize = tandem_packet::HEADROOM + tandem_packet::MAX_FRAME;

@@ -1,5 +1,6 @@
 //! `--port swpN=KIND:ARG`: what a port is cabled to.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -92,6 +93,25 @@ pub fn rights<'a>(kinds: impl IntoIterator<Item = &'a PortKind>) -> Sandbox {
         }
     }
     sandbox
+}
+
+/// Ports by their names, and what each is cabled to: no name and no netdev twice.
+///
+/// # Errors
+/// One line.
+pub fn check<'a>(ports: impl IntoIterator<Item = (String, &'a PortKind)>) -> Result<(), String> {
+    let (mut kinds, mut netdevs) = (BTreeMap::new(), BTreeMap::new());
+    for (name, kind) in ports {
+        if let Some(first) = kinds.insert(name.clone(), kind) {
+            return Err(format!("{name} is cabled twice: to {first} and to {kind}"));
+        }
+        if let PortKind::Packet { iface, netns, .. } | PortKind::Tap { iface, netns } = kind
+            && let Some(first) = netdevs.insert((iface, netns), name.clone())
+        {
+            return Err(format!("{iface} is cabled twice: to {first} and to {name}"));
+        }
+    }
+    Ok(())
 }
 
 /// One port and what it is cabled to.

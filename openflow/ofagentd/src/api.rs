@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The management API on ofagentd.sock (keys: docs/openflow.md).
+//! The management API on ofagentd.sock (keys: docs/api.md).
 //!
 //! Handlers run on the API's thread and have what they need read by the switch's thread between two turns: a small
 //! closure through a bounded channel. Lists are read page by page; one of flows in the order of their numbers, as a page
@@ -19,7 +19,7 @@ use tandem_ofagent::CONNECTIONS;
 use tandem_ofchip::{Chip, Share};
 use tandem_ofpipeline::flows::all_flows;
 use tandem_ofpipeline::stats::FlowStats;
-use tandem_openflow::model::{FlowFilter, Role, TABLE_ALL, port_config, port_state};
+use tandem_openflow::model::{FlowFilter, GROUP_ANY, Role, TABLE_ALL, port_config, port_state};
 use tandem_packet::ether;
 
 use crate::args::PortArg;
@@ -317,6 +317,7 @@ async fn groups(
                         json!({
                             "weight": b.weight,
                             "watch_port": text::port_name(b.watch_port),
+                            "watch_group": (b.watch_group != GROUP_ANY).then_some(b.watch_group),
                             "actions": text::actions(&b.actions),
                             "packets": count.packets,
                             "bytes": count.bytes,
@@ -490,10 +491,10 @@ async fn ports(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<
                             (port_config::NO_PACKET_IN, "no_packet_in"),
                             (port_config::NO_FLOOD10, "no_flood"),
                         ]),
-                        "rx_packets": c.rx.packets,
-                        "rx_bytes": c.rx.bytes,
-                        "tx_packets": c.tx.packets,
-                        "tx_bytes": c.tx.bytes,
+                        "rx_packets": known(c.rx.packets),
+                        "rx_bytes": known(c.rx.bytes),
+                        "tx_packets": known(c.tx.packets),
+                        "tx_bytes": known(c.tx.bytes),
                         "rx_dropped": c.rx_dropped + e.lost.rx_dropped,
                         "tx_dropped": c.tx_dropped + e.lost.tx_dropped,
                         "rx_errors": e.lost.rx_errors,

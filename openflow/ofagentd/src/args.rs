@@ -68,6 +68,12 @@ pub fn interface(text: &str) -> Result<String, String> {
     }
 }
 
+/// Of `swp1=what:x` the `what`.
+fn cable_of(text: &str) -> Option<&str> {
+    let (_, cable) = text.split_once('=')?;
+    Some(cable.split_once(':')?.0)
+}
+
 impl FromStr for PortArg {
     type Err = String;
 
@@ -83,7 +89,13 @@ impl FromStr for PortArg {
                 lsi::number(&number.to_string()).map_err(|e| format!("port '{text}': {e}"))?;
             return Ok(PortArg { spec, number });
         }
-        let spec = read(text)?;
+        let spec = read(text).map_err(|why| match (last, cable_of(text)) {
+            (Some((cable, n)), Some(kind)) if read(cable).is_ok() => {
+                let why = lsi::number(n).err().unwrap_or(why);
+                format!("port '{text}': {why}, and '{kind}' no kind of cable")
+            }
+            _ => why,
+        })?;
         let number = u32::from(spec.number);
         Ok(PortArg { spec, number })
     }
@@ -188,18 +200,28 @@ impl Args {
         self.ports.iter().cloned().chain(local)
     }
 
-    /// One line when two ports have the same name or number.
+    /// One line when two ports have the same name, cable or number, or what is given is nobody's.
     pub fn check(&self) -> Result<(), String> {
+        let locals: Vec<PortArg> = self
+            .local
+            .iter()
+            .map(|o| PortArg::local(&o.value))
+            .collect();
+        let whose = |o: &Of<String>| match &o.lsi {
+            Some(lsi) => format!("LOCAL of {lsi}"),
+            None => "LOCAL".into(),
+        };
+        let front = self.ports.iter().map(|p| (p.name(), &p.spec.kind));
+        let own = self.local.iter().map(whose);
+        tandem_ports::check(front.chain(own.zip(locals.iter().map(|p| &p.spec.kind))))?;
+        if self.tls.any() && !self.controllers.iter().any(|c| c.value.is_tls()) {
+            return Err(
+                "--private-key, --certificate and --ca-cert are for controllers by ssl: and pssl:, and there is none"
+                    .into(),
+            );
+        }
         for (n, port) in self.ports.iter().enumerate() {
             for earlier in self.ports.iter().take(n) {
-                if earlier.spec.number == port.spec.number {
-                    return Err(format!(
-                        "{} is cabled twice: to {} and to {}",
-                        port.name(),
-                        earlier.spec.kind,
-                        port.spec.kind
-                    ));
-                }
                 if self.lsis.is_empty() && earlier.number == port.number {
                     return Err(format!(
                         "{} and {} have the same number {}",
@@ -237,8 +259,20 @@ mod tests {
                 (cable.to_owned(), number)
             );
         }
-        for bad in ["swp1=eth0:0", "swp1=eth0:65280", "swp1=what:x", "eth0"] {
-            assert!(bad.parse::<PortArg>().is_err(), "{bad}");
+        for (bad, why) in [
+            ("swp1=eth0:0", "0 is no number"),
+            ("swp1=eth0:65280", "65280 is no number"),
+            ("swp1=eth0:99999999999", "99999999999 is no number"),
+            ("swp1=eth0@blue:x", "x is no number"),
+            (
+                "swp1=what:x",
+                "x is no number of a port, 1 to 65279, and 'what' no kind of cable",
+            ),
+            ("swp1=:x", "unknown kind ''"),
+            ("eth0", "no '='"),
+        ] {
+            let said = bad.parse::<PortArg>().unwrap_err();
+            assert!(said.contains(why), "{bad}: {said}");
         }
         let two = |a, b| args(&["--port", a, "--port", b]).unwrap().check();
         assert!(two("swp1=a", "swp2=b").is_ok());
@@ -252,6 +286,26 @@ mod tests {
                 .unwrap_err()
                 .contains("same number")
         );
+        let of = |words: &[&str]| args(words).unwrap().check();
+        for (words, why) in [
+            (
+                &["--port", "swp1=a", "--port", "swp2=a"][..],
+                "a is cabled twice: to swp1 and to swp2",
+            ),
+            (
+                &["--port", "swp1=a", "--local", "a"],
+                "a is cabled twice: to swp1 and to LOCAL",
+            ),
+            (
+                &["--ca-cert", "/x", "--controller", "tcp:h"],
+                "for controllers by ssl: and pssl:",
+            ),
+        ] {
+            let said = of(words).unwrap_err();
+            assert!(said.contains(why), "{words:?}: {said}");
+        }
+        assert!(of(&["--port", "swp1=a", "--port", "swp2=a@other"]).is_ok());
+        assert!(of(&["--ca-cert", "/x", "--controller", "pssl:"]).is_ok());
     }
 
     #[test]

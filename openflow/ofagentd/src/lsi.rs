@@ -58,8 +58,10 @@ pub fn number(text: &str) -> Result<u32, String> {
 /// The N of `swpN`.
 pub fn front(text: &str) -> Result<u16, String> {
     let n = text.strip_prefix("swp").and_then(|n| n.parse().ok());
-    n.filter(|n| *n > 0)
-        .ok_or_else(|| format!("there is no port {text}"))
+    n.filter(|n| *n > 0).ok_or_else(|| match text {
+        "" => "a port is missing: swp1".into(),
+        _ => format!("there is no port {text}"),
+    })
 }
 
 impl FromStr for LsiArg {
@@ -407,7 +409,7 @@ mod tests {
             ("--lsi r", "wanted NAME:swp1"),
             ("--lsi r:swp1=0,swp2,swp5", "0 is no number of a port"),
             ("--lsi r:eth0", "there is no port eth0"),
-            ("--lsi r:", "there is no port"),
+            ("--lsi r:", "a port is missing"),
         ] {
             let why = made(&format!("{PORTS} {words}")).unwrap_err();
             assert!(why.contains(said), "{words}: {why}");

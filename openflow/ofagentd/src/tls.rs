@@ -29,6 +29,14 @@ pub struct Files {
     pub ca_cert: Option<PathBuf>,
 }
 
+impl Files {
+    /// One is given.
+    pub fn any(&self) -> bool {
+        let files = [&self.private_key, &self.certificate, &self.ca_cert];
+        files.into_iter().any(Option::is_some)
+    }
+}
+
 /// What is needed for a connection of either direction.
 pub struct Tls {
     client: Arc<ClientConfig>,

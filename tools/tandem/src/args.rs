@@ -10,7 +10,7 @@ pub struct Cli {
     /// The switch to talk to; by default that of the current network namespace
     #[arg(long, global = true, value_name = "INSTANCE")]
     pub name: Option<String>,
-    /// Print JSON (keys: docs/api.md; paths of OpenFlow's: docs/openflow.md)
+    /// Print JSON (keys: docs/api.md)
     #[arg(short, long, global = true)]
     pub json: bool,
     /// Indent the JSON

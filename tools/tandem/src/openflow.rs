@@ -591,6 +591,9 @@ fn show(
     if (flows.places.is_some() || flows.why) && what != What::Flows {
         bail!("--hardware, --software and --why are of flows: tandem openflow show flows");
     }
+    if table.is_some() && what != What::Flows {
+        bail!("--table is of flows: tandem openflow show flows --table N");
+    }
     let (path, columns) = match what {
         What::Flows => ("/v1/flows", FLOWS),
         What::Groups => ("/v1/groups", GROUPS),
