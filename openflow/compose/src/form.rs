@@ -8,6 +8,7 @@
 //!   untagged                                                vlan_vid=200   ──► never
 //!                                                           eth_dst=N      ──► eth_dst=N
 //! ```
+use crate::groups::{BUCKETS, Groups, Through};
 use std::collections::BTreeMap;
 use tandem_ofoffload::{Beyond, PortMask, Rewrite, Vlan};
 use tandem_ofpipeline::key::{NET, place};
@@ -59,6 +60,13 @@ pub(crate) enum Seen {
 /// The ports of OpenFlow's port numbers.
 pub(crate) type Ports = BTreeMap<u32, PortMask>;
 
+/// What a packet's way depends on beside flows.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub ports: &'a Ports,
+    pub groups: &'a Groups,
+}
+
 /// The outermost tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outer {
@@ -98,6 +106,8 @@ pub(crate) struct Form {
     second: Option<(PortMask, Effect)>,
     sent: bool,
     controller: bool,
+    /// Groups and buckets that it went through.
+    pub via: Vec<Through>,
     /// Is it perhaps not as long as it came in?
     pub resized: bool,
     /// It is the CPU's, whatever follows.
@@ -121,6 +131,7 @@ impl Default for Form {
             second: None,
             sent: false,
             controller: false,
+            via: Vec::new(),
             resized: false,
             cpu: None,
             checked: false,
@@ -277,14 +288,14 @@ impl Form {
         self.beyond = Some(Beyond::Tag);
     }
 
-    fn action(&mut self, came: &[Oxm], a: &Action, ports: &Ports) {
+    fn action(&mut self, came: &[Oxm], a: &Action, around: Around<'_>) {
         self.resized |= matches!(
             a,
             Action::PushVlan(_) | Action::PopVlan | Action::PushMpls(_) | Action::PopMpls(_)
         );
         match *a {
-            Action::Output { port, .. } => self.output(came, port, ports),
-            Action::Group(_) => self.cpu = Some(Some(Beyond::Group)),
+            Action::Output { port, .. } => self.output(came, port, around.ports),
+            Action::Group(g) => self.group(came, g, around),
             Action::SetField { field, value } => self.set_field(came, field, value),
             Action::PushVlan(tpid) => match self.outer {
                 Outer::Own => {
@@ -309,6 +320,41 @@ impl Form {
             }
             // Whether a TTL is used up its match does not say; nor what is below a PBB header
             _ => self.cpu = Some(Some(Beyond::Rewrite)),
+        }
+    }
+
+    /// A copy goes through each bucket, and the packet itself goes on as it is (§5.6).
+    fn group(&mut self, came: &[Oxm], group: u32, around: Around<'_>) {
+        let Some(buckets) = around.groups.buckets(group) else {
+            self.cpu = Some(Some(Beyond::Group));
+            return;
+        };
+        let here = Through {
+            group,
+            bucket: None,
+            resized: self.resized,
+        };
+        self.via.push(here);
+        for (n, actions) in buckets {
+            if self.via.len() > BUCKETS {
+                self.cpu = Some(Some(Beyond::Group));
+            }
+            if self.cpu.is_some() {
+                return;
+            }
+            self.via.push(Through {
+                bucket: Some(*n),
+                ..here
+            });
+            let before = self.clone();
+            let set = actions.iter().filter_map(|a| Some((rank(a)?, *a)));
+            self.set = set.collect();
+            self.carry_out(came, around);
+            // Where it was sent stays, what it had become does not
+            let after = std::mem::replace(self, before);
+            (self.ports, self.effect, self.second) = (after.ports, after.effect, after.second);
+            (self.sent, self.controller) = (after.sent, after.controller);
+            (self.via, self.cpu) = (after.via, after.cpu);
         }
     }
 
@@ -361,7 +407,7 @@ impl Form {
     }
 
     /// A flow's instructions, but for its goto (§5.9: meter, apply, clear, write, metadata).
-    pub fn through(&mut self, came: &[Oxm], i: &Instructions, ports: &Ports) {
+    pub fn through(&mut self, came: &[Oxm], i: &Instructions, around: Around<'_>) {
         if i.meter.is_some() {
             self.cpu = Some(Some(Beyond::Meter));
         }
@@ -369,7 +415,7 @@ impl Form {
             if self.cpu.is_some() {
                 return;
             }
-            self.action(came, a, ports);
+            self.action(came, a, around);
         }
         if self.controller {
             // Alone or beside ports: the CPU does all of it
@@ -389,19 +435,20 @@ impl Form {
     }
 
     /// The end of the way: the action set is carried out (§5.10). A set that sends nowhere does nothing.
-    pub fn end(mut self, came: &[Oxm], ports: &Ports) -> Answer {
-        self.carry_out(came, ports);
-        self.miss()
+    pub fn end(mut self, came: &[Oxm], around: Around<'_>) -> (Answer, Vec<Through>) {
+        self.carry_out(came, around);
+        let via = std::mem::take(&mut self.via);
+        (self.miss(), via)
     }
 
     /// The action set.
-    pub fn carry_out(&mut self, came: &[Oxm], ports: &Ports) {
+    pub fn carry_out(&mut self, came: &[Oxm], around: Around<'_>) {
         let set = std::mem::take(&mut self.set);
         if set.keys().any(|at| *at >= GROUP) {
             let group = set.contains_key(&GROUP);
             for (at, a) in &set {
                 if self.cpu.is_none() && !(group && *at == OUTPUT) {
-                    self.action(came, a, ports);
+                    self.action(came, a, around);
                 }
             }
         }

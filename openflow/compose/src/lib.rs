@@ -13,7 +13,7 @@
 //! its place is that of *f₀* in its table, then that of *f₁*, compared like words. Of two chains that meet one packet
 //! the one that differs first, in front, is the packet's. `docs/openflow-offload.md` has the rules and their reasons.
 //!
-//! Modules: `form` (a packet on its way), `tree` (chains, and what a flow changes of them), `source` (a table of
+//! Modules: `form` (a packet on its way), `groups` (what it goes through), `tree` (chains, and what a flow changes of them), `source` (a table of
 //! sources as one question), `rules` (what of it is told).
 //!
 //! [`Offload::batch`]: tandem_ofoffload::Offload::batch
@@ -21,6 +21,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod form;
+mod groups;
 mod members;
 mod rules;
 mod source;
@@ -30,11 +31,13 @@ mod tree;
 mod tests;
 
 pub use form::{Answer, Effect, Tag};
+pub use groups::{Buckets, Through};
 pub use rules::Rule;
 pub use source::Source;
 
 use foldhash::HashMap;
-use form::Ports;
+use form::{Around, Ports};
+use groups::Groups;
 use rules::Rules;
 use source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,6 +123,7 @@ pub(crate) struct Table {
 pub struct Compose {
     pub(crate) limits: Limits,
     pub(crate) ports: Ports,
+    pub(crate) groups: Groups,
     pub(crate) flows: HashMap<FlowId, Known>,
     pub(crate) tables: BTreeMap<u8, Table>,
     pub(crate) nodes: Vec<Option<Box<Node>>>,
@@ -144,6 +148,7 @@ impl Compose {
         let mut c = Compose {
             limits,
             ports,
+            groups: Groups::default(),
             flows: HashMap::default(),
             tables: BTreeMap::new(),
             nodes: Vec::new(),
@@ -219,9 +224,22 @@ impl Compose {
 
     /// Other ports: what is flooded to, and which there are.
     pub fn set_ports(&mut self, ports: BTreeMap<u32, PortMask>) -> Vec<Change> {
+        self.put_ports(ports);
+        self.told()
+    }
+
+    /// The same; what follows of it is told with the next change, as one.
+    pub fn put_ports(&mut self, ports: BTreeMap<u32, PortMask>) {
         self.ports = ports;
         self.regrow(0);
-        self.told()
+    }
+
+    /// What a packet's way depends on beside flows.
+    pub(crate) fn around(&self) -> Around<'_> {
+        Around {
+            ports: &self.ports,
+            groups: &self.groups,
+        }
     }
 
     /// Looks again at all that was cut and may not need to be any more: for when there is time.

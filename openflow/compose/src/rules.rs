@@ -2,7 +2,7 @@
 //! The rules, and what of them has changed since it was last told.
 use crate::form::{Answer, Tag};
 use crate::tree::NodeId;
-use crate::{Compose, FlowId, RuleId, source};
+use crate::{Compose, FlowId, RuleId, Through, source};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_ofoffload::{Act, Beyond, Chain, Change, Flow, Only, Step, Wanted};
@@ -34,6 +34,8 @@ pub struct Rule {
     pub flows: Vec<FlowId>,
     /// Those of them that count other bytes than came in.
     pub resized: Vec<FlowId>,
+    /// The groups and buckets that its packets go through, each as often as they do.
+    pub via: Vec<Through>,
     /// The table that has no flow for its packets.
     pub ends: Option<u8>,
 }
@@ -51,6 +53,11 @@ impl Rule {
             Answer::Cpu(None) => Wanted::Act(Act::Cpu),
             Answer::Cpu(Some(b)) => Wanted::Beyond(b),
         }
+    }
+
+    /// Who counts its packets.
+    fn counts(&self) -> (&[FlowId], &[FlowId], &[Through], Option<u8>) {
+        (&self.flows, &self.resized, &self.via, self.ends)
     }
 
     fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool, Option<u16>) {
@@ -148,7 +155,7 @@ impl Rules {
                 self.index(old_id, &rule, true);
                 self.free.push(id);
                 self.of.insert(owner, old_id);
-                if (&old.flows, &old.resized, old.ends) != (&rule.flows, &rule.resized, rule.ends) {
+                if old.counts() != rule.counts() {
                     self.moved.insert(old_id);
                 }
                 let same = (old.wanted(), old.idle, old.counted)
@@ -211,10 +218,11 @@ impl Compose {
             let mut all = flows.iter().filter_map(|id| self.flows.get(id));
             all.any(|k| f(&k.flow))
         };
+        let (answer, via) = self.answer(x);
         let rule = Rule {
             place: self.place(n),
             fields: x.fields.clone(),
-            answer: self.answer(x),
+            answer,
             idle: has(|f| f.idle),
             counted: has(|f| f.counted),
             checked: x.form.checked,
@@ -223,6 +231,7 @@ impl Compose {
             domain: None,
             flows,
             resized: self.resized(n),
+            via,
             ends: self.ends(x),
         };
         if rule.checked {

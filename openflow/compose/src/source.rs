@@ -18,7 +18,7 @@ use crate::form::{Answer, Effect, Looks, Seen, both, of};
 use crate::members::Classes;
 use crate::rules::Owner;
 use crate::tree::NodeId;
-use crate::{Compose, FlowId, Rule, form};
+use crate::{Compose, FlowId, Rule, Through, form};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
@@ -62,6 +62,7 @@ struct Member {
     vlan: Option<Vlan>,
     answer: Answer,
     sends: Option<Sends>,
+    via: Vec<Through>,
     idle: bool,
     counted: bool,
 }
@@ -536,6 +537,7 @@ impl Compose {
             vlan: came,
             answer: rule.answer,
             sends,
+            via: rule.via,
             idle: rule.idle,
             counted: rule.counted,
         };
@@ -610,6 +612,8 @@ impl Compose {
         let mut flows: Vec<FlowId> = g.members.keys().flat_map(|n| self.way(*n)).collect();
         flows.sort_unstable();
         flows.dedup();
+        let via = g.members.values().flat_map(|m| m.via.iter().copied());
+        let via: BTreeSet<Through> = via.collect();
         Some(Rule {
             place: g.place.clone(),
             fields: g.fields.clone(),
@@ -633,6 +637,7 @@ impl Compose {
             flows,
             // Entries count nothing
             resized: Vec::new(),
+            via: via.into_iter().collect(),
             ends: None,
         })
     }

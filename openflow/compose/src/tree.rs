@@ -11,7 +11,7 @@
 //! Behind a child that has all of its node's packets there is none: nothing gets there.
 use crate::form::{Answer, Effect, Form, Seen, both};
 use crate::source::Sourced;
-use crate::{Compose, Flow, FlowId, Known, step_of};
+use crate::{Compose, Flow, FlowId, Known, Through, step_of};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tandem_ofoffload::{Beyond, PortMask, Step};
@@ -128,14 +128,14 @@ impl Compose {
         }
     }
 
-    /// What becomes of a leaf's packets.
-    pub(crate) fn answer(&self, node: &Node) -> Answer {
+    /// What becomes of a leaf's packets, and the groups that they go through.
+    pub(crate) fn answer(&self, node: &Node) -> (Answer, Vec<Through>) {
         if node.cut {
-            return Answer::Cpu(Some(Beyond::Chains));
+            return (Answer::Cpu(Some(Beyond::Chains)), Vec::new());
         }
         match node.by {
-            By::Nothing => node.form.clone().miss(),
-            _ => node.form.clone().end(&node.fields, &self.ports),
+            By::Nothing => (node.form.clone().miss(), node.form.via.clone()),
+            _ => node.form.clone().end(&node.fields, self.around()),
         }
     }
 
@@ -143,7 +143,7 @@ impl Compose {
     pub(crate) fn sends(&self, node: &Node) -> Option<Vec<(PortMask, Effect)>> {
         let mut form = node.form.clone();
         if node.by != By::Nothing {
-            form.carry_out(&node.fields, &self.ports);
+            form.carry_out(&node.fields, self.around());
         }
         form.sends().filter(|_| !node.cut)
     }
@@ -161,7 +161,7 @@ impl Compose {
             }
         };
         if form.cpu.is_none() {
-            form.through(&fields, &known.flow.instructions, &self.ports);
+            form.through(&fields, &known.flow.instructions, self.around());
         }
         Some(Node {
             up,
@@ -379,6 +379,7 @@ impl Compose {
         let (table, step) = (flow.table, step_of(&flow));
         let priority = flow.priority;
         let before = self.source_of(table);
+        self.groups.flow(id, &flow.instructions, true);
         self.tables
             .entry(table)
             .or_default()
@@ -441,7 +442,9 @@ impl Compose {
                 }
             }
         }
-        self.flows.remove(&id);
+        if let Some(k) = self.flows.remove(&id) {
+            self.groups.flow(id, &k.flow.instructions, false);
+        }
     }
 
     pub(crate) fn change(&mut self, id: FlowId, new: Flow) {
@@ -450,6 +453,8 @@ impl Compose {
         let before = self.source_of(table);
         self.sort(id, false);
         if let Some(k) = self.flows.get_mut(&id) {
+            self.groups.flow(id, &k.flow.instructions, false);
+            self.groups.flow(id, &new.instructions, true);
             k.flow = new;
         }
         self.sort(id, true);

@@ -97,7 +97,8 @@ pub enum Beyond {
     Goto,
     /// Metadata, the action set emptied.
     Instruction,
-    /// A group: what `select` chooses and what is alive is the software's.
+    /// A group that chooses a bucket for each packet, or more buckets than are composed. Alone, any: what is alive is not
+    /// known here.
     Group,
     /// An action that changes the packet in another way than the VLAN id, priority and DSCP.
     Rewrite,

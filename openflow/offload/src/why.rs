@@ -334,7 +334,7 @@ impl Beyond {
             Beyond::Meter => "that it goes through no meter",
             Beyond::Goto => "that it goes on to no other table",
             Beyond::Instruction => "that it leaves metadata and the action set alone",
-            Beyond::Group => "ports instead of the group",
+            Beyond::Group => "a group whose packets all take the same buckets",
             Beyond::Rewrite => "no action but output, or one that the table does",
             Beyond::Copies => "one form of the packet, and no copy to the controller",
             Beyond::Port => "ports of the chip alone",
@@ -365,7 +365,9 @@ impl fmt::Display for Beyond {
             Beyond::Meter => "a meter's rate is one for all that goes through it",
             Beyond::Goto => "it goes on to another table",
             Beyond::Instruction => "it changes metadata or the action set",
-            Beyond::Group => "it goes through a group",
+            Beyond::Group => {
+                "it goes through a group that chooses a bucket for each packet, or through too many"
+            }
             Beyond::Rewrite => "the table does not do its action",
             Beyond::Copies => "it sends several forms of the packet, or a copy to the controller",
             Beyond::Port => "it goes to a port that is not the chip's",

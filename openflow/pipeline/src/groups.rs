@@ -87,6 +87,26 @@ impl Group {
         self.state.first
     }
 
+    /// The buckets that take all of its packets, if the same ones take each: a select group of several live buckets has
+    /// another for each packet.
+    pub fn taken(&self) -> Option<std::ops::Range<usize>> {
+        match self.kind {
+            GroupType::All => Some(0..self.buckets.len()),
+            GroupType::Indirect => Some(0..1),
+            GroupType::FastFailover => Some(self.first_live().map_or(0..0, |n| n..n + 1)),
+            GroupType::Select => {
+                let before = [0].iter().chain(&self.state.shares);
+                let shares = before.zip(&self.state.shares).zip(0..);
+                let mut chosen = shares.filter(|((b, s), _)| s > b).map(|(_, n)| n);
+                match (chosen.next(), chosen.next()) {
+                    (Some(n), None) => Some(n..n + 1),
+                    (None, _) => Some(0..0),
+                    _ => None,
+                }
+            }
+        }
+    }
+
     /// The bucket of a select group for a packet: the buckets that are live share the hash of the packet by their weights;
     /// equally, when all weights are zero.
     pub fn select(&self, key: &Key) -> Option<usize> {
@@ -103,6 +123,17 @@ pub struct Groups {
     pub map: BTreeMap<u32, Group>,
     /// How often each number is asked by groups; one that is only watched may have no group.
     asked: BTreeMap<u32, u32>,
+    /// Groups that changed, if somebody asks.
+    noted: Option<BTreeMap<u32, Regrouped>>,
+}
+
+/// What became of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Regrouped {
+    /// Other buckets of it are live.
+    Alive,
+    /// It came, is another, or went: its counters are others.
+    Put,
 }
 
 impl Groups {
@@ -156,9 +187,40 @@ impl Groups {
         for n in order {
             if let Some(state) = self.map.get(&n).map(|g| self.state(ports, g))
                 && let Some(g) = self.map.get_mut(&n)
+                && g.state != state
             {
                 g.state = state;
+                self.note(n, Regrouped::Alive);
             }
+        }
+    }
+
+    /// From here on it is noted which groups change.
+    pub(crate) fn watch(&mut self) {
+        self.noted = Some(BTreeMap::new());
+    }
+
+    fn note(&mut self, n: u32, what: Regrouped) {
+        if let Some(noted) = &mut self.noted {
+            let of = noted.entry(n).or_insert(what);
+            if what == Regrouped::Put {
+                *of = what;
+            }
+        }
+    }
+
+    /// Groups that changed since this was asked last.
+    pub(crate) fn take_noted(&mut self) -> BTreeMap<u32, Regrouped> {
+        let noted = self.noted.as_mut();
+        noted.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// All of them go.
+    pub(crate) fn clear(&mut self) {
+        let numbers: Vec<u32> = std::mem::take(&mut self.map).into_keys().collect();
+        self.asked.clear();
+        for n in numbers {
+            self.note(n, Regrouped::Put);
         }
     }
 
@@ -194,6 +256,7 @@ impl Groups {
         let shown = |g: &Group| (g.state.height, g.state.first.is_some());
         let new = shown(&group);
         let old = self.map.insert(number, group);
+        self.note(number, Regrouped::Put);
         if let Some(old) = &old {
             self.ask(old, false);
         }
@@ -206,6 +269,7 @@ impl Groups {
     /// Takes a group out.
     pub fn take(&mut self, number: u32, ports: &Ports) -> Option<Group> {
         let old = self.map.remove(&number)?;
+        self.note(number, Regrouped::Put);
         self.ask(&old, false);
         if self.asked.contains_key(&number) {
             self.settle(ports);

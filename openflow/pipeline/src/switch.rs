@@ -2,7 +2,7 @@
 //! The switch: its parts, and changes of all but flows.
 use crate::cache::Cache;
 use crate::flows::{Deadlines, Flow, Flows, all_flows};
-use crate::groups::{Group, GroupCount, Groups};
+use crate::groups::{Group, GroupCount, Groups, Regrouped};
 use crate::key::Key;
 use crate::meters::{Meter, Meters};
 use crate::ports::{Count, Entry, Port, Ports, QueueCount};
@@ -219,9 +219,15 @@ impl Switch {
         &self.config
     }
 
-    /// From here on it is noted which flows change.
+    /// From here on it is noted which flows and groups change.
     pub fn watch(&mut self) {
         self.changes = Some(Vec::new());
+        self.rules.groups.watch();
+    }
+
+    /// Groups that came, changed or went since this was asked last, or of which other buckets are live.
+    pub fn take_regrouped(&mut self) -> BTreeMap<u32, Regrouped> {
+        self.rules.groups.take_noted()
     }
 
     /// Flows that changed since this was asked last, in order.
@@ -454,8 +460,9 @@ impl Switch {
             self.remove_where(named, RemovedReason::GroupDelete, now_ns, removed);
         }
         if all {
-            let gone = std::mem::take(&mut self.rules.groups);
-            self.hold(gone.map.values().map(Group::bytes).sum(), false);
+            let bytes = self.rules.groups.map.values().map(Group::bytes).sum();
+            self.rules.groups.clear();
+            self.hold(bytes, false);
             self.live.groups.clear();
             return Ok(());
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The software pipeline beside the composition: both get the same flows, and frames that they are asked about.
-use crate::{Answer, Compose, Flow, FlowId, Limits, Rule, RuleId, Tag};
+use crate::{Answer, Buckets, Compose, Flow, FlowId, Limits, Rule, RuleId, Tag, Through};
 use std::collections::BTreeMap;
 use tandem_ofoffload::{Change, PortMask, Vlan};
 use tandem_ofpipeline::flows::blank;
 use tandem_ofpipeline::key::Key;
 use tandem_ofpipeline::parse::parse;
 use tandem_ofpipeline::{Config, PacketIn, Port, Sink, Switch};
-use tandem_openflow::model::{FlowCommand, FlowMod};
+use tandem_openflow::model::{FlowCommand, FlowMod, GroupCommand, GroupMod};
 use tandem_openflow::{Action, Field, Match, Oxm, Version, oxm, port};
 use tandem_packet::{Frame, Offload};
 
@@ -75,6 +75,8 @@ pub struct Judged {
     pub beyond: usize,
     /// For their source.
     pub unknown: usize,
+    /// Sent or dropped behind a group.
+    pub grouped: usize,
 }
 
 /// What a rule is, whatever its number.
@@ -84,6 +86,8 @@ pub struct World {
     pub switch: Switch,
     pub compose: Compose,
     pub flows: BTreeMap<FlowId, Flow>,
+    /// The groups, as they were asked for.
+    pub groups: BTreeMap<u32, GroupMod>,
     /// The rules as they were told, change by change.
     pub told: BTreeMap<RuleId, Told>,
     /// The changes since they were taken.
@@ -126,6 +130,7 @@ impl World {
             switch,
             compose,
             flows: BTreeMap::new(),
+            groups: BTreeMap::new(),
             told: BTreeMap::new(),
             changes: Vec::new(),
         };
@@ -171,6 +176,80 @@ impl World {
         let rules: BTreeMap<RuleId, Told> =
             self.compose.rules().map(|(n, r)| (n, of_rule(r))).collect();
         assert_eq!(self.told, rules);
+    }
+
+    /// A group comes or changes. False: the pipeline refuses it.
+    pub fn group(&mut self, m: &GroupMod) -> bool {
+        self.switch.watch();
+        let mut m = m.clone();
+        if m.command != GroupCommand::Delete {
+            m.command = match self.groups.contains_key(&m.group) {
+                true => GroupCommand::Modify,
+                false => GroupCommand::Add,
+            };
+        }
+        if self.switch.group_mod(&m, 0, &mut Vec::new()).is_err() {
+            return false;
+        }
+        self.groups.insert(m.group, m);
+        self.regroup();
+        true
+    }
+
+    /// A port comes to be live, or is no longer.
+    pub fn link(&mut self, number: u32, live: bool) {
+        self.switch.watch();
+        let port = Port {
+            number,
+            live,
+            ..Port::default()
+        };
+        self.switch.set_port(port, 0);
+        self.regroup();
+    }
+
+    fn regroup(&mut self) {
+        let changed = self.switch.take_regrouped().into_keys();
+        let all = changed.map(|n| {
+            let taken = self.switch.group(n).and_then(|(g, _)| {
+                let taken = g.taken()?;
+                let each = taken.map(|b| (b as u32, g.buckets[b].actions.clone()));
+                Some(each.collect::<Buckets>())
+            });
+            (n, taken)
+        });
+        self.compose.put_groups(all.collect());
+        let changes = self.compose.batch(Vec::new());
+        self.tell(changes);
+    }
+
+    /// Packets and bytes of groups and buckets.
+    fn group_counts(&self) -> BTreeMap<(u32, Option<u32>), (u64, u64)> {
+        let mut all = BTreeMap::new();
+        for n in self.groups.keys() {
+            let (_, c) = self.switch.group(*n).unwrap();
+            all.insert((*n, None), (c.count.packets, c.count.bytes));
+            let buckets = (0..).zip(&c.buckets);
+            all.extend(buckets.map(|(b, c)| ((*n, Some(b)), (c.packets, c.bytes))));
+        }
+        all
+    }
+
+    /// What a packet counted for groups, since they were as before, is what its rule says.
+    fn counted(&self, before: &BTreeMap<(u32, Option<u32>), (u64, u64)>, p: &Packet, rule: &Rule) {
+        let mut left = rule.via.clone();
+        for (key, (packets, bytes)) in self.group_counts() {
+            let old = before[&key];
+            let own: Vec<Through> = left
+                .extract_if(.., |t| (t.group, t.bucket) == key)
+                .collect();
+            assert_eq!(packets - old.0, own.len() as u64, "{key:?} {p:?} {rule:?}");
+            if own.iter().all(|t| !t.resized) {
+                let len = (p.bytes.len() * own.len()) as u64;
+                assert_eq!(bytes - old.1, len, "{key:?} {p:?} {rule:?}");
+            }
+        }
+        assert!(left.is_empty(), "{rule:?}");
     }
 
     fn send(&mut self, command: FlowCommand, flow: &Flow) -> bool {
@@ -245,6 +324,7 @@ impl World {
         let members = self.compose.members();
         let mut sum = Judged::default();
         for p in packets {
+            let before = self.group_counts();
             let out = self.pipeline(p);
             let vlan = match p.key.get(Field::VlanVid) {
                 0 => Vlan::Untagged,
@@ -279,6 +359,11 @@ impl World {
                 Answer::Cpu(Some(_)) => sum.beyond += 1,
                 answer => {
                     assert_eq!(out.told, 0, "{p:?} {rule:?}");
+                    if !rule.checked {
+                        // Entries count nothing
+                        self.counted(&before, p, rule);
+                        sum.grouped += usize::from(!rule.via.is_empty());
+                    }
                     let mut is = match (rule.domain, answer) {
                         (Some(v), Answer::Out { ports, .. }) if rule.checked => {
                             self.in_forms(p, v, vlan, ports)

@@ -5,6 +5,7 @@ use crate::{Flow, Limits};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
 use tandem_openflow::{Action, Field, Instructions, Oxm, oxm, port};
 
 const A: u128 = 0x0200_0000_000a;
@@ -107,7 +108,69 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(set(Field::Ipv4Dst, 0x0a00_0001)),
         1 => Just(Action::DecNwTtl),
         1 => Just(Action::PushMpls(0x8847)),
+        5 => (1..=GROUPS).prop_map(Action::Group),
     ]
+}
+
+const GROUPS: u32 = 3;
+
+fn bucket(actions: Vec<Action>, watch_port: u32, watch_group: u32) -> Bucket {
+    Bucket {
+        weight: 0,
+        watch_port,
+        watch_group,
+        actions,
+    }
+}
+
+/// Groups that are there from the beginning, so that flows may name them.
+pub fn begin(limits: Limits) -> World {
+    let mut w = World::new(limits);
+    for group in 1..=GROUPS {
+        let out = Action::Output {
+            port: group,
+            max_len: 0,
+        };
+        assert!(w.group(&GroupMod {
+            command: GroupCommand::Add,
+            kind: GroupType::All,
+            group,
+            buckets: vec![bucket(vec![out], port::ANY, GROUP_ANY)],
+        }));
+    }
+    w
+}
+
+/// A group of whichever type, whose buckets watch ports and other groups, and send to them.
+fn group() -> impl Strategy<Value = GroupMod> {
+    let list = prop_oneof![
+        3 => (1..5u32).prop_map(|port| vec![Action::Output { port, max_len: 0 }]),
+        1 => proptest::collection::vec(action(), 0..3),
+    ];
+    let watch = prop_oneof![1 => Just(port::ANY), 2 => 1..5u32];
+    let watched = prop_oneof![4 => Just(GROUP_ANY), 1 => 1..=GROUPS];
+    let buckets = proptest::collection::vec((list, watch, watched, 0..3u16), 0..4);
+    let kind = prop_oneof![
+        Just(GroupType::All),
+        Just(GroupType::Indirect),
+        Just(GroupType::FastFailover),
+        Just(GroupType::Select),
+    ];
+    (1..=GROUPS, kind, buckets).prop_map(|(group, kind, buckets)| {
+        let all = buckets
+            .into_iter()
+            .map(|(actions, port, group, weight)| Bucket {
+                weight: if kind == GroupType::Select { weight } else { 0 },
+                ..bucket(actions, port, group)
+            });
+        let most = if kind == GroupType::Indirect { 1 } else { 9 };
+        GroupMod {
+            command: GroupCommand::Modify,
+            kind,
+            group,
+            buckets: all.take(most).collect(),
+        }
+    })
 }
 
 fn instructions(table: u8) -> impl Strategy<Value = Instructions> {
@@ -240,6 +303,8 @@ pub enum Op {
     Learn(u128, u32, u128),
     Remove(usize),
     Modify(usize, Flow),
+    Group(GroupMod),
+    Link(u32, bool),
 }
 
 impl Op {
@@ -259,6 +324,8 @@ pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
             8 => flow(learning).prop_map(Op::Add),
             2 => any::<usize>().prop_map(Op::Remove),
             1 => (any::<usize>(), flow(learning)).prop_map(|(n, f)| Op::Modify(n, f)),
+            2 => group().prop_map(Op::Group),
+            1 => (1..5u32, any::<bool>()).prop_map(|(p, live)| Op::Link(p, live)),
             u32::from(learning) * 8 => learn.clone(),
         ];
         proptest::collection::vec(op, 1..n)
@@ -297,12 +364,20 @@ pub fn play(w: &mut World, op: &Op, next: &mut u32) {
                 w.modify(id, f);
             }
         }
+        Op::Group(m) => drop(w.group(m)),
+        Op::Link(port, live) => w.link(*port, *live),
     }
 }
 
 /// The same flows, the other way round.
 fn anew(w: &World, limits: Limits) -> World {
-    let mut other = World::new(limits);
+    let mut other = begin(limits);
+    for port in w.switch.ports() {
+        other.link(port.port.number, port.port.live);
+    }
+    for m in w.groups.values() {
+        assert!(other.group(m));
+    }
     for (id, f) in w.flows.iter().rev() {
         assert!(other.add(*id, f.clone()));
     }
@@ -316,7 +391,7 @@ proptest! {
     #[test]
     fn as_the_pipeline(ops in ops(30)) {
         let limits = Limits::default();
-        let mut w = World::new(limits);
+        let mut w = begin(limits);
         let packets = packets();
         let mut next = 0;
         for op in &ops {
@@ -335,7 +410,7 @@ proptest! {
             (Limits { per_flow, all: 1000, retries: 1, sources: true, members: false }, true),
             (Limits { per_flow: per_flow * 2, all, retries: 1, sources: true, members: false }, false),
         ] {
-            let mut w = World::new(limits);
+            let mut w = begin(limits);
             let packets = packets();
             let mut next = 0;
             for op in &ops {
@@ -361,7 +436,7 @@ fn the_universe_is_met() {
     let packets = packets();
     for _ in 0..200 {
         let list = ops(40).new_tree(&mut runner).unwrap().current();
-        let mut w = World::new(Limits::default());
+        let mut w = begin(Limits::default());
         let mut next = 0;
         for op in &list {
             play(&mut w, op, &mut next);
@@ -372,6 +447,7 @@ fn the_universe_is_met() {
         sum.checked += j.checked;
         sum.beyond += j.beyond;
         sum.unknown += j.unknown;
+        sum.grouped += j.grouped;
     }
     println!("{sum:?}");
     assert!(
@@ -379,4 +455,5 @@ fn the_universe_is_met() {
         "{sum:?}"
     );
     assert!(sum.checked > 100 && sum.unknown > 100, "{sum:?}");
+    assert!(sum.grouped > 100, "{sum:?}");
 }

@@ -3,6 +3,7 @@
 use super::model::{World, exact, ports};
 use crate::{Answer, Effect, Flow, Limits, Tag};
 use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
+use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
 use tandem_openflow::{Action, Field, Instructions, Oxm, port};
 
 fn flow(table: u8, priority: u16, fields: &[Oxm], apply: &[Action], goto: Option<u8>) -> Flow {
@@ -376,4 +377,102 @@ fn other_ports_are_other_answers() {
     w.tell(changes);
     assert!(rules(&w).iter().all(|(f, _)| *f != [port(2)]));
     assert_eq!(answer(&w, &[port(3)]), sent(1, Tag::Keep));
+}
+
+/// A group of this type whose buckets watch these ports, if any, and do these actions.
+fn group(w: &mut World, group: u32, kind: GroupType, buckets: &[(Option<u32>, &[Action])]) {
+    let bucket = |(watch, actions): &(Option<u32>, &[Action])| Bucket {
+        weight: u16::from(kind == GroupType::Select),
+        watch_port: watch.unwrap_or(port::ANY),
+        watch_group: GROUP_ANY,
+        actions: actions.to_vec(),
+    };
+    assert!(w.group(&GroupMod {
+        command: GroupCommand::Add,
+        kind,
+        group,
+        buckets: buckets.iter().map(bucket).collect(),
+    }));
+}
+
+#[test]
+fn a_group_is_the_ports_of_its_buckets() {
+    let mut w = World::new(Limits::default());
+    let through = |g| flow(0, 9, &[exact(Field::InPort, 1)], &[Action::Group(g)], None);
+    let of = |w: &World| answer(w, &[exact(Field::InPort, 1)]);
+    group(&mut w, 1, GroupType::Indirect, &[(None, &[out(2)])]);
+    assert!(w.add(1, through(1)));
+    assert_eq!(of(&w), sent(2, Tag::Keep));
+    let mut both = PortMask::one(2);
+    both.insert(3);
+    group(
+        &mut w,
+        1,
+        GroupType::All,
+        &[(None, &[out(2)]), (None, &[out(3)])],
+    );
+    let to = |ports| Answer::Out {
+        ports,
+        effect: Effect::default(),
+    };
+    assert_eq!(of(&w), to(both));
+    // What one bucket writes the next does not see
+    let tagged = [Action::PushVlan(0x8100), out(3)];
+    group(
+        &mut w,
+        1,
+        GroupType::All,
+        &[(None, &tagged), (None, &[out(2)])],
+    );
+    assert_eq!(of(&w), Answer::Cpu(Some(Beyond::Copies)));
+    // By another group, of which one bucket is live
+    group(
+        &mut w,
+        2,
+        GroupType::FastFailover,
+        &[(Some(3), &[out(3)]), (Some(4), &[out(4)])],
+    );
+    group(
+        &mut w,
+        1,
+        GroupType::Indirect,
+        &[(None, &[Action::Group(2)])],
+    );
+    assert_eq!(of(&w), sent(3, Tag::Keep));
+    w.link(3, false);
+    assert_eq!(of(&w), sent(4, Tag::Keep));
+    w.link(4, false);
+    assert_eq!(of(&w), Answer::Drop);
+    w.link(3, true);
+    assert_eq!(of(&w), sent(3, Tag::Keep));
+    let via: Vec<(u32, Option<u32>)> = {
+        let id = *w.compose.rules_of(1).first().unwrap();
+        let via = &w.compose.rule(id).unwrap().via;
+        via.iter().map(|t| (t.group, t.bucket)).collect()
+    };
+    assert_eq!(via, [(1, None), (1, Some(0)), (2, None), (2, Some(0))]);
+    // Several live buckets of which each packet takes one
+    group(
+        &mut w,
+        2,
+        GroupType::Select,
+        &[(Some(2), &[out(2)]), (Some(3), &[out(3)])],
+    );
+    assert_eq!(of(&w), Answer::Cpu(Some(Beyond::Group)));
+    w.link(2, false);
+    assert_eq!(of(&w), sent(3, Tag::Keep));
+}
+
+#[test]
+fn a_packet_that_takes_many_buckets_is_the_cpus() {
+    let mut w = World::new(Limits::default());
+    let none: &[Action] = &[];
+    let many = |n: usize| vec![(None, none); n];
+    for (n, is) in [(256, Answer::Drop), (257, Answer::Cpu(Some(Beyond::Group)))] {
+        group(&mut w, 1, GroupType::All, &many(n));
+        if n == 256 {
+            assert!(w.add(1, flow(0, 9, &[], &[Action::Group(1)], None)));
+        }
+        assert_eq!(answer(&w, &[]), is);
+    }
 }

@@ -345,7 +345,10 @@ fn reasons_of_what_traps() {
     w.add(1, drops);
     for (beyond, said) in [
         (Wanted::Act(Act::Cpu), "it goes to the controller"),
-        (Wanted::Beyond(Beyond::Group), "it goes through a group"),
+        (
+            Wanted::Beyond(Beyond::Group),
+            "it goes through a group that chooses a bucket",
+        ),
     ] {
         let flow = exactly(9, &station, 1);
         w.add(
