@@ -313,7 +313,7 @@ fn added_once_more_is_changed_in_place() {
     let mut w = World::new(chip, packets());
     let drops = Flow {
         wanted: Wanted::Act(Act::Drop),
-        ..exactly(0, &[], &Key::default(), 1)
+        ..exactly(0, &[], 1)
     };
     w.add(1, drops);
     let flow = |port| exactly(9, &[(Field::EthDst, 0x0200_0000_0001)], port);
@@ -337,7 +337,7 @@ fn reasons_of_what_traps() {
     let ip = (Field::EthType, 0x0800);
     // In the MAC table, in front of a miss that drops
     let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
-    let all = exactly(0, &[], &Key::default(), 1);
+    let all = exactly(0, &[], 1);
     let drops = Flow {
         wanted: Wanted::Act(Act::Drop),
         ..all
@@ -501,7 +501,7 @@ fn a_miss_that_drops_waits() {
         1,
         Flow {
             wanted: Wanted::Act(Act::Drop),
-            ..exactly(0, &[], &Key::default(), 0)
+            ..exactly(0, &[], 0)
         },
     );
     w.add(2, exactly(5, &[to, (Field::VlanVid, 0x1001)], 4));
@@ -521,7 +521,7 @@ fn a_miss_that_drops_goes_on_while_flows_go() {
         1,
         Flow {
             wanted: Wanted::Act(Act::Drop),
-            ..exactly(0, &[], &Key::default(), 0)
+            ..exactly(0, &[], 0)
         },
     );
     w.add(2, exactly(5, &[(Field::EthDst, 0x0200_0000_0001)], 4));
