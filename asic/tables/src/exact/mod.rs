@@ -306,7 +306,7 @@ impl ExactMatch {
     }
 
     /// Buckets that a key may live in, one per bank, numbered through all banks.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn buckets_of(&self, key: &Key) -> Vec<u32> {
         let b = self.buckets(&Packed::of(key));
