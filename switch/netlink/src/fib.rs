@@ -246,8 +246,9 @@ pub(super) struct Family<K: Key> {
     last: Option<(K, u16)>,
     /// Contents that the running dump has held of `last`'s key.
     run: Vec<u32>,
-    /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took.
-    twins: HashSet<K>,
+    /// Keys with two routes that nothing tells apart. Only a dump knows which of them a message took. With each the sources of
+    /// those that another stands for here.
+    twins: HashMap<K, Vec<Option<IpNet>>>,
     /// Keys of which a dump had lost a route beside others, before the messages of what took its place were applied.
     torn: HashSet<K>,
     /// Everything was dumped, and messages of before are still to be applied.
@@ -269,7 +270,7 @@ impl<K: Key> Default for Family<K> {
             aliases: Aliases::default(),
             last: None,
             run: Vec::new(),
-            twins: HashSet::new(),
+            twins: HashMap::new(),
             torn: HashSet::new(),
             dumped: false,
             displaced: HashSet::new(),
@@ -303,7 +304,7 @@ impl<K: Key> Family<K> {
         let done = apply(map, contents, key, r, op, at, run, next_hops, emit);
         self.note_displaced(key, &before);
         if done.twin {
-            self.twins.insert(key);
+            self.twins.entry(key).or_default().push(r.src);
         }
         if ordered {
             remember(&mut self.run, after, &done);
@@ -358,7 +359,7 @@ impl FibCopy {
         match &r.dst {
             IpNet::V4(net) => {
                 let key = key4(r, net);
-                if op == Op::Del && self.v4.twins.contains(&key) {
+                if op == Op::Del && self.v4.twins.contains_key(&key) {
                     return false;
                 }
                 if op == Op::Del && self.v4.displaced.contains(&key) {
@@ -378,7 +379,7 @@ impl FibCopy {
             IpNet::V6(net) => {
                 let key = key6(r, net);
                 if matches!(op, Op::Del | Op::New(NewMode::Replace(_)))
-                    && self.v6.twins.contains(&key)
+                    && self.v6.twins.contains_key(&key)
                 {
                     self.lost = true;
                     if op == Op::Del {
@@ -442,7 +443,8 @@ impl FibCopy {
         let (v4, contents) = (&mut self.v4, &self.contents);
         let dumped = |a: &Alias| contents.get(a.content).is_none_or(&f);
         let routes = &v4.aliases;
-        v4.twins.retain(|key| !routes.list(key).iter().all(dumped));
+        v4.twins
+            .retain(|key, _| !routes.list(key).iter().all(dumped));
     }
 
     /// Only a dump of everything can say what is there.

@@ -264,6 +264,11 @@ impl Listener {
         due || self.pipe.has_backlog()
     }
 
+    /// See [`KernelView::twins6`].
+    pub fn twins6(&self) -> Vec<(u32, ipnet::IpNet, u32)> {
+        self.view.twins6()
+    }
+
     /// Barriers that wait.
     #[cfg(test)]
     pub fn waiting(&self) -> usize {

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
+use ipnet::IpNet;
 use tandem_linux::eventfd::EventFd;
 use tandem_store::model::{Object, SourceId};
 
@@ -90,6 +91,12 @@ impl Stepped {
     #[must_use]
     pub fn owes(&self) -> bool {
         self.listener.owes()
+    }
+
+    /// IPv6 routes that another stands for, as nothing tells the two apart: table, destination, metric of each.
+    #[must_use]
+    pub fn twins6(&self) -> Vec<(u32, IpNet, u32)> {
+        self.listener.twins6()
     }
 }
 

@@ -38,8 +38,12 @@ pub fn hides(rest: &Rest, r: &nl::Route) -> bool {
 }
 
 /// Whether the switch has as many hidden routes as the kernel. `several`: its routes of keys that have several
-/// (`Store::several6`).
-pub fn check(rest: &Rest, several: &[Vec<Route>]) -> Result<(), String> {
+/// (`Store::several6`). `twins`: routes for which one of those stands as well, as nothing tells them apart (`Stepped::twins6`).
+pub fn check(
+    rest: &Rest,
+    several: &[Vec<Route>],
+    twins: &[(u32, IpNet, u32)],
+) -> Result<(), String> {
     for key in several.iter().filter_map(|list| Some(list.first()?.key)) {
         let same = |r: &Route| (r.key.prefix, r.key.metric) == (key.prefix, key.metric);
         let lists = several.iter().filter(|list| list.first().is_some_and(same));
@@ -49,8 +53,11 @@ pub fn check(rest: &Rest, several: &[Vec<Route>]) -> Result<(), String> {
             let dumped = rest.routes().filter(|r| {
                 Some(r.table) == table && (r.dst, r.metric) == (key.prefix, key.metric)
             });
+            let twin =
+                |t: &&(u32, IpNet, u32)| (Some(t.0), t.1, t.2) == (table, key.prefix, key.metric);
+            let twins = twins.iter().filter(twin).count();
             let told: usize = list.iter().map(told).sum();
-            has += told.saturating_sub(dumped.map(lines).sum());
+            has += (told + twins).saturating_sub(dumped.map(lines).sum());
             unknown |= list.iter().any(is_unknown);
         }
         let is = hidden(rest, &key.prefix, key.metric);
@@ -60,8 +67,13 @@ pub fn check(rest: &Rest, several: &[Vec<Route>]) -> Result<(), String> {
         };
         if !fits {
             let metric = key.metric;
+            let more = if unknown {
+                " and some that it does not know"
+            } else {
+                ""
+            };
             return Err(format!(
-                "of {} metric {metric} the switch has {has} routes that no dump shows, the kernel {is}",
+                "of {} metric {metric} the switch has {has} routes that no dump shows{more}, the kernel {is}",
                 key.prefix
             ));
         }
@@ -183,7 +195,7 @@ mod tests {
     #[test]
     fn the_switch_has_what_the_kernel_hides_and_no_more() {
         let well =
-            |list: &[Route], lines| check(&rest(&[many(0)], lines), &[list.to_vec()]).is_ok();
+            |list: &[Route], lines| check(&rest(&[many(0)], lines), &[list.to_vec()], &[]).is_ok();
         let list = [has(254, 2, None), has(254, 1, None)];
         assert!(well(&list, 3));
         assert!(!well(&list, 2), "it forgot to take one out");
@@ -203,8 +215,26 @@ mod tests {
                 [has(254, 2, None), has(254, 1, None)].to_vec(),
                 other.clone(),
             ];
-            check(&rest(&[many(0), table10], lines), &lists).is_ok()
+            check(&rest(&[many(0), table10], lines), &lists, &[]).is_ok()
         };
         assert!(both(4) && !both(3) && !both(5));
+    }
+
+    /// Two equal routes are one to the switch and two to the kernel, in its dump or hidden from it.
+    #[test]
+    fn equal_routes_are_counted_each() {
+        let twin = (254, DST.parse().unwrap(), 1024);
+        let list = [[has(254, 1, None), has(254, 2, None)].to_vec()];
+        let one = || dumped(nl::Nexthops::One(next_hop(3)), 0);
+        let shown = rest(&[one(), one(), many(0)], 4);
+        assert_eq!(check(&shown, &list, &[twin]), Ok(()));
+        let hidden = rest(&[many(0)], 4);
+        assert_eq!(check(&hidden, &list, &[twin]), Ok(()));
+        for lines in [3, 5] {
+            assert!(check(&rest(&[many(0)], lines), &list, &[twin]).is_err());
+        }
+        assert!(check(&hidden, &list, &[]).is_err());
+        let elsewhere = (10, twin.1, twin.2);
+        assert!(check(&hidden, &list, &[elsewhere]).is_err());
     }
 }

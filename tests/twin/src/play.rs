@@ -677,7 +677,8 @@ impl Play<'_> {
             self.tally.unseen += u64::from(unseen);
             // the audit takes the running store's word for what no dump shows
             let several = switch.core.store().several6();
-            let hidden = hidden::check(self.prepared.rest(at), &several);
+            let twins = switch.listener.twins6();
+            let hidden = hidden::check(self.prepared.rest(at), &several, &twins);
             hidden.map_err(|e| self.fail(None, e))?;
         }
         self.tally.rests += 1;

@@ -149,7 +149,7 @@ impl FibCopy {
                 return;
             };
             lines += c.lines();
-            let place = place(key, c).filter(|_| c.hides());
+            let place = place(key, c.src).filter(|_| c.hides());
             hiding.extend(place.map(|p| (p.dst, p.metric)));
         });
         (lines <= MOST && !hiding.is_empty()).then_some(hiding)
@@ -168,7 +168,7 @@ impl FibCopy {
         self.v6.aliases.visit(|key, a| {
             let content = self.contents.get(a.content);
             if let Some(c) = content.filter(|c| c.hides()) {
-                hiding.extend(place(key, c).map(|place| (*key, place)));
+                hiding.extend(place(key, c.src).map(|place| (*key, place)));
             }
         });
         let have = self.counted(hiding.iter().map(|(_, place)| place));
@@ -179,17 +179,25 @@ impl FibCopy {
         }
     }
 
-    /// How many lines these places should have, by what is known.
+    /// How many lines these places should have, by what is known: each of two routes that nothing tells apart has its own.
     fn counted<'a>(&self, places: impl Iterator<Item = &'a Place>) -> HashMap<Place, usize> {
         let mut have: HashMap<Place, usize> = places.map(|p| (p.clone(), 0)).collect();
         self.v6.aliases.visit(|key, a| {
             let content = self.contents.get(a.content);
-            if let Some((place, c)) = content.and_then(|c| Some((place(key, c)?, c)))
+            if let Some((place, c)) = content.and_then(|c| Some((place(key, c.src)?, c)))
                 && let Some(n) = have.get_mut(&place)
             {
                 *n += c.lines();
             }
         });
+        for (key, sources) in &self.v6.twins {
+            for src in sources {
+                if let Some(n) = place(key, *src).and_then(|place| have.get_mut(&place)) {
+                    // what joins none has one line
+                    *n += 1;
+                }
+            }
+        }
         have
     }
 
@@ -266,11 +274,19 @@ impl FibCopy {
         for key in &keys {
             for a in self.v6.aliases.list(key) {
                 let content = self.contents.get(a.content);
-                places.extend(content.and_then(|c| place(key, c)));
+                places.extend(content.and_then(|c| place(key, c.src)));
             }
         }
         let have = self.counted(places.iter());
         self.lost |= have.iter().any(|(place, n)| lines.count(place) < *n);
+    }
+
+    /// IPv6 routes that another stands for here, as nothing tells the two apart: table, destination, metric of each.
+    pub(in super::super) fn twins6(&self) -> Vec<(u32, IpNet, u32)> {
+        let all = self.v6.twins.iter();
+        let all = all.filter_map(|(key, sources)| Some((key.route()?, sources.len())));
+        all.flat_map(|(r, n)| std::iter::repeat_n((r.table, r.dst, r.metric), n))
+            .collect()
     }
 
     /// A message about a route: what is hidden there may be another now, or show.
@@ -284,11 +300,11 @@ impl FibCopy {
     }
 }
 
-fn place(key: &Key6, c: &Content) -> Option<Place> {
+fn place(key: &Key6, src: Option<IpNet>) -> Option<Place> {
     let route = key.route()?;
     Some(Place {
         dst: route.dst,
-        src: c.src,
+        src,
         metric: route.metric,
     })
 }

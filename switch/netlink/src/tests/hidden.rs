@@ -160,6 +160,29 @@ fn more_lines_than_next_hops_are_a_hidden_route() {
     assert_eq!(hiding(&[]), Vec::<u32>::new());
 }
 
+/// Two routes that nothing tells apart are one here, and two lines.
+#[test]
+fn equal_routes_have_a_line_each() {
+    let hidden = |n: usize| {
+        let mut view = KernelView::new([(1, 1)].into());
+        let mut said = Vec::new();
+        view.begin_full(&mut |_| {});
+        let alone = || {
+            nl::Object::Route(nl::Route {
+                metric: 0x400,
+                ..told::route("fd22::/64", Nexthops::One(told::next_hop(1, "")))
+            })
+        };
+        for object in [alone(), alone(), many(0x400)] {
+            view.dumped(object, &mut |_| {});
+        }
+        view.end_full(lines(&vec!["00000400"; n]).as_ref(), &mut |e| said.push(e));
+        said.iter().any(|e| matches!(e, Event::Upsert(_, Object::Route(r)) if r.unsupported == Some(Unsupported::Hidden)))
+    };
+    assert!(!hidden(4));
+    assert!(hidden(5));
+}
+
 /// The file takes the kernel time that grows with the square of the routes.
 #[test]
 fn of_many_routes_the_file_is_not_read() {

@@ -1,5 +1,7 @@
 //! Looks at a family's routes, or at those by one device: what such a dump does not hold is gone.
 
+use ipnet::IpNet;
+
 use super::super::fib::{Change, Hiding, Lines};
 use super::{KernelView, Sink, say};
 
@@ -35,6 +37,11 @@ impl KernelView {
     /// What was spared, beside the lines that were read.
     pub fn check_spared(&mut self, lines: Option<&Lines>) {
         self.fib.check_spared(lines);
+    }
+
+    /// See [`FibCopy::twins6`](super::super::fib::FibCopy::twins6).
+    pub fn twins6(&self) -> Vec<(u32, IpNet, u32)> {
+        self.fib.twins6()
     }
 
     /// The dump of one family ended: what it did not hold is gone. How many.
