@@ -580,6 +580,9 @@ impl Store {
                     self.wait_for(f.what, c.table, false);
                 }
                 with_class!(f.what.cls, T => T::ANSWERED(self, f.what, now_ns));
+                if f.what.cls == Cls::Nexthop && c.status == TND_ST_EXISTS {
+                    self.found_otherwise(f.what.id, now_ns);
+                }
             }
         }
         self.drain_changed(now_ns);

@@ -8,6 +8,7 @@ use crate::model::{ConfScope, Family, NextHop, NexthopObject, SourceId, hand_on,
 use crate::paths::{Gateway, PathSet, Select, Target, Why};
 use crate::reason::Reason;
 use crate::slices::{Going, Work};
+use crate::sync::Phase;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
@@ -365,7 +366,7 @@ impl Store {
         let mac = self
             .neighs
             .get(&(info.addr, info.ifindex))
-            .filter(|n| n.usable())
+            .filter(|n| n.usable() && !self.hw.found_otherwise.contains(&id))
             .map(|n| n.mac);
         // Without a RIF yet: the next look at the topology makes one and comes back.
         let Some(&rif) = self.topo.rif_of.get(&info.ifindex) else {
@@ -373,6 +374,14 @@ impl Store {
         };
         let hash = gateway_hash(info.ifindex, info.addr);
         self.hw.want(id, Some(Nexthop { hash, rif, mac }), now);
+    }
+
+    /// The chip has this next hop, and it is another one than it is to be.
+    pub(crate) fn found_otherwise(&mut self, id: u32, now: u64) {
+        if self.warm && self.phase != Phase::Normal {
+            self.hw.found_otherwise.insert(id);
+            self.update_gateway(id, now);
+        }
     }
 
     pub(crate) fn nexthop_released(&mut self, id: u32) {

@@ -441,6 +441,9 @@ impl Store {
                 self.walk(Walk::Retry(Cls::Member, 0), now);
                 // ... and those of ports that have left their bridge.
                 self.topo.dirty.ports.extend(&self.topo.leaving);
+                for id in std::mem::take(&mut self.hw.found_otherwise) {
+                    self.update_gateway(id, now);
+                }
                 // What the sweep freed may let in what waits; its deltas may be cut short.
                 self.credit_all(c.result);
             }

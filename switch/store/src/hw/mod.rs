@@ -576,6 +576,7 @@ impl Hw {
         self.parting.clear();
         self.woken.clear();
         self.in_use.clear();
+        self.found_otherwise.clear();
         self.released = false;
         self.behind = queues::Behind::default();
         for q in &mut self.queues {

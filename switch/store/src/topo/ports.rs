@@ -172,6 +172,7 @@ impl Store {
         let left = || self.hw.ids.left_bridged(port).filter(|_| swept);
         match was.or_else(left) {
             Some((flags, stp)) => {
+                let traps = flags & TND_PORT_TRAP_ALL != 0;
                 let (mut flags, mut stp) = (flags & BRIDGED, stp);
                 if master != 0 {
                     let closed = TND_PORT_ISOLATED | TND_PORT_LOCKED;
@@ -186,6 +187,10 @@ impl Store {
                 }
                 body.flags = body.flags & !BRIDGED | flags;
                 body.stp = stp;
+                if (swept || traps) && body.flags & TND_PORT_UP != 0 {
+                    // what is said meanwhile is not for who comes in here, or the bridge is the kernel's
+                    body.flags |= TND_PORT_TRAP_ALL;
+                }
                 self.topo.leaving.insert(port);
             }
             None if self.topo.leaving.remove(&port) => self.forget_left_behind(port),
