@@ -1,19 +1,20 @@
-//! Router interfaces that take more or less than they did, beside routes.
+//! Router interfaces that take more or less than they did, and ports that take less, beside routes.
 //!
 //! ```text
 //!   the kernel     a policy rule comes        then 10.0.0.0/8 via A
 //!   the chip       the /8 is written first: who comes in there goes by it, which the kernel never did
 //! ```
 //!
-//! Interfaces and routes are written on two rings. So no route is written while an interface is to take less, and one takes more only
+//! Interfaces and routes are written on two rings. So no route is written while an interface or a port is to take less, and one takes more only
 //! when the routes that came before are answered: who is given to the CPU meanwhile is always right. One that is to take less waits for
 //! nothing: what it stands on is there as long as it refers to that, and in another VRF it is another interface. What an earlier core
 //! has left shut opens when all routes stand: it may have been for an own prefix without room, or for a rule that has gone since.
 
 use crate::Store;
-use crate::hw::bodies::Rif;
+use crate::hw::bodies::{Port, Rif};
 use crate::hw::table::Sent;
 use crate::hw::{Cls, Ref};
+use crate::model::BR_STATE_FORWARDING;
 use crate::waiting::Settling;
 use std::collections::{BTreeSet, HashSet};
 use tandem_abi::raw::*;
@@ -155,6 +156,9 @@ impl Store {
         if self.replay.holds() {
             return false;
         }
+        if self.ports_close() {
+            return true;
+        }
         let rifs = &self.hw.rifs;
         let flags = |body: Option<&Rif>| body.map_or(0, |b| lets(b.flags));
         let mut closes = false;
@@ -172,5 +176,23 @@ impl Store {
             None => false,
         });
         closes || !self.hw.is_queue_empty(Cls::Rif)
+    }
+
+    /// A port takes frames by itself, and is to take none: it is down, or spanning tree keeps it out, or they are the kernel's.
+    fn ports_close(&self) -> bool {
+        if self.hw.is_queue_empty(Cls::Port) && !self.hw.flights.any_of(Cls::Port) {
+            return false;
+        }
+        let takes = |p: &Port| {
+            let flags = p.flags & (TND_PORT_UP | TND_PORT_TRAP_ALL);
+            flags == TND_PORT_UP && p.stp == BR_STATE_FORWARDING
+        };
+        let ports = &self.hw.ports;
+        ports.ids().into_iter().any(|id| {
+            ports.get(id).is_some_and(|o| {
+                let both = o.have.as_ref().zip(o.want.as_ref());
+                o.fail.is_none() && both.is_some_and(|(have, want)| takes(have) && !takes(want))
+            })
+        })
     }
 }

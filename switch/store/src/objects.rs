@@ -3,17 +3,21 @@
 use crate::Store;
 use crate::api::Planned;
 use crate::hw::{Cls, HwClass, Ref, each_class, with_class};
+use crate::sync::Phase;
 
 impl Store {
     /// Everything but routes, as many as may be outstanding.
     pub(crate) fn step_objects(&mut self, out: &mut Vec<Planned>, most: usize, now_ns: u64) {
+        // what is said anew is in no order
+        let ordered = self.phase == Phase::Normal;
+        self.hw.flights.begin(self.counters.events);
         while self.hw.flights.outstanding[0] < most {
             if let Some(p) = self.step_reserve() {
                 out.push(p);
                 continue;
             }
             let stations = self.progress.taken[Cls::Fdb as usize];
-            let Some(r) = self.hw.pop(self.replay.own_stand(), stations) else {
+            let Some(r) = self.hw.pop(self.replay.own_stand(), stations, ordered) else {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;

@@ -1,6 +1,6 @@
 //! Commands on their way to the chip: tokens that are void once a command has ended.
 
-use super::{Cls, Ref};
+use super::{CLASSES, Cls, Ref};
 use crate::api::{Body, Planned, Ring};
 use crate::fib::Content;
 use tandem_abi::raw::TND_CLS_NONE;
@@ -36,10 +36,16 @@ impl Flight {
 /// Commands on their way, by token.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<(u32, Option<Flight>)>,
+    /// With each the moment in which it began.
+    slots: Vec<(u32, u64, Option<Flight>)>,
     free: Vec<u32>,
     /// On the synchronous and on the bulk ring.
     pub outstanding: [usize; 2],
+    /// By class, but for routes.
+    of: [usize; CLASSES.len()],
+    /// Those of them that began before this moment.
+    before: [usize; CLASSES.len()],
+    moment: u64,
 }
 
 pub(crate) fn ring_no(r: Ring) -> usize {
@@ -54,13 +60,16 @@ impl Flights {
         let i = match self.free.pop() {
             Some(i) => i,
             None => {
-                self.slots.push((0, None));
+                self.slots.push((0, 0, None));
                 self.slots.len() as u32 - 1
             }
         };
         self.outstanding[ring_no(f.ring)] += 1;
+        if let Some(n) = self.of.get_mut(f.what.cls as usize) {
+            *n += 1;
+        }
         let s = &mut self.slots[i as usize];
-        s.1 = Some(f);
+        (s.1, s.2) = (self.moment, Some(f));
         u64::from(s.0) << 32 | u64::from(i)
     }
 
@@ -83,16 +92,40 @@ impl Flights {
         if u64::from(s.0) != token >> 32 {
             return None;
         }
-        let f = s.1.take()?;
+        let f = s.2.take()?;
+        let old = s.1 != self.moment;
         s.0 = s.0.wrapping_add(1);
         self.free.push(token as u32);
         self.outstanding[ring_no(f.ring)] -= 1;
+        if let Some(n) = self.of.get_mut(f.what.cls as usize) {
+            *n -= 1;
+        }
+        if let Some(n) = self.before.get_mut(f.what.cls as usize).filter(|_| old) {
+            *n -= 1;
+        }
         Some(f)
+    }
+
+    /// Something has happened, unless it is the same moment still.
+    pub fn begin(&mut self, moment: u64) {
+        if self.moment != moment {
+            (self.moment, self.before) = (moment, self.of);
+        }
+    }
+
+    /// One of this class is on its way, which has a table, and began before this moment.
+    pub fn any_before(&self, cls: Cls) -> bool {
+        self.before.get(cls as usize).is_some_and(|n| *n > 0)
+    }
+
+    /// One of this class is on its way, which has a table.
+    pub fn any_of(&self, cls: Cls) -> bool {
+        self.of.get(cls as usize).is_some_and(|n| *n > 0)
     }
 
     /// Is one such command on its way?
     pub fn any(&self, which: impl Fn(&Flight) -> bool) -> bool {
-        self.slots.iter().filter_map(|s| s.1.as_ref()).any(which)
+        self.slots.iter().filter_map(|s| s.2.as_ref()).any(which)
     }
 
     /// All tokens become void.
@@ -100,9 +133,11 @@ impl Flights {
         self.free.clear();
         for (i, s) in self.slots.iter_mut().enumerate() {
             s.0 = s.0.wrapping_add(1);
-            s.1 = None;
+            s.2 = None;
             self.free.push(i as u32);
         }
         self.outstanding = [0, 0];
+        self.of = [0; CLASSES.len()];
+        self.before = self.of;
     }
 }

@@ -532,7 +532,7 @@ impl Hw {
         with_class!(r.cls, T => self.lost_of::<T>(r.id, op));
         // Dependents may have waited for the command.
         self.changed.push(r);
-        self.queue(r);
+        self.goes_again(r);
     }
 
     fn lost_of<B: HwClass>(&mut self, id: u32, op: u16) {

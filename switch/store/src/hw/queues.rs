@@ -1,7 +1,17 @@
 //! Whose turn it is.
+//!
+//! ```text
+//!   the kernel     swp3 goes out of service        then a station is behind swp3, or swp4 floods no more
+//!   the chip       swp3's write gets lost          the other one's is carried out: frames go as they never did in the kernel
+//! ```
+//!
+//! So of what decides where a bridge's frames go a write waits for the answers to those before: a port for stations, a station for
+//! ports and memberships, a membership for ports, as one that joins is the bridge's by then. A port waits for other ports of before
+//! the last event, too: what follows from one event is on its way together. Stations do not wait for each other, nor memberships:
+//! there may be many.
 
 use super::{CLASSES, Cls, Hw, Ref};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// Ports whose turn comes behind stations.
 #[derive(Debug, Default)]
@@ -14,27 +24,50 @@ pub(crate) struct Behind {
     next: u64,
     /// So many at the front of the ports' queue wait.
     waiting: usize,
+    /// Stations whose command got no answer, and that are queued again: by table id.
+    again: HashSet<u32>,
 }
 
 impl Hw {
     /// The next object to look at, dependencies first.
-    /// `neighbours`: theirs is the turn, too. `stations`: so many had their turn ever.
-    pub fn pop(&mut self, neighbours: bool, stations: u64) -> Option<Ref> {
+    /// `neighbours`: theirs is the turn, too. `stations`: so many had their turn ever. `ordered`: what decides where a bridge's frames
+    /// go waits for what is on its way of that.
+    pub fn pop(&mut self, neighbours: bool, stations: u64, ordered: bool) -> Option<Ref> {
         if stations >= self.behind.next {
             self.look_behind(stations);
         }
-        let Behind { after, waiting, .. } = &mut self.behind;
+        let on_way = |cls| ordered && self.flights.any_of(cls);
+        let again = ordered && !self.behind.again.is_empty();
+        let earlier = ordered && self.flights.any_before(Cls::Port);
+        let port_waits = earlier || on_way(Cls::Fdb) || again;
+        let mut member_waits = on_way(Cls::Port);
+        let mut station_waits = member_waits || on_way(Cls::Member);
+        let Behind {
+            after,
+            waiting,
+            again: stations_again,
+            ..
+        } = &mut self.behind;
         for (cls, queue) in CLASSES.into_iter().zip(&mut self.queues) {
             let next = match cls {
                 Cls::Neigh if !neighbours => None,
+                Cls::Member if member_waits => None,
+                Cls::Fdb if station_waits => None,
                 Cls::Port => {
                     let due = |id: &u32| after.get(id).is_none_or(|a| *a <= stations);
                     while queue.get(*waiting).is_some_and(|id| !due(id)) {
                         *waiting += 1;
                     }
-                    let next = queue.remove(*waiting);
+                    member_waits |= ordered && !queue.is_empty();
+                    // one that is due waits for those on their way, and for none that come
+                    station_waits |= ordered && !again && *waiting < queue.len();
+                    let next = match port_waits {
+                        true => None,
+                        false => queue.remove(*waiting),
+                    };
                     next.inspect(|id| _ = after.remove(id))
                 }
+                Cls::Fdb => (queue.pop_front()).inspect(|id| _ = stations_again.remove(id)),
                 _ => queue.pop_front(),
             };
             if let Some(id) = next {
@@ -69,6 +102,23 @@ impl Hw {
         if let Some(&last) = self.behind.last.get(&bridge) {
             let after = *self.behind.after.entry(port).or_insert(last);
             self.behind.next = self.behind.next.min(after);
+        }
+    }
+
+    /// A command about this object got no answer. It is written again before what was to come behind it.
+    pub fn goes_again(&mut self, r: Ref) {
+        self.queue(r);
+        match r.cls {
+            Cls::Port => {
+                if let Some(ports) = self.queues.get_mut(Cls::Port as usize) {
+                    ports.retain(|id| *id != r.id);
+                    ports.push_front(r.id);
+                }
+                self.behind.after.remove(&r.id);
+                self.behind.waiting = 0;
+            }
+            Cls::Fdb => _ = self.behind.again.insert(r.id),
+            _ => {}
         }
     }
 

@@ -1,0 +1,204 @@
+//! What is written only when the chip has answered what came before it: a lost command is no order that the kernel had.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+use common::bridged::*;
+use common::*;
+use tandem_abi::raw::*;
+use tandem_store::model::*;
+use tandem_store::*;
+
+/// A port of the bridge in this state of its spanning tree.
+fn in_state(n: u16, state: u8) -> Object {
+    Object::Link(Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort {
+            state,
+            ..BridgePort::default()
+        }),
+        ..swp(n)
+    })
+}
+
+const BLOCKING: u8 = 4;
+
+/// Classes of the commands that are on their way.
+fn on_its_way(r: &mut Rig) -> Vec<u16> {
+    r.plan();
+    r.chip.rings[0].iter().map(|p| p.cls).collect()
+}
+
+/// These, each when those before it are on their way: classes of commands in the order in which the chip gets them, and each of them
+/// alone.
+fn one_by_one(r: &mut Rig, objects: impl IntoIterator<Item = Object>) -> Vec<u16> {
+    for o in objects {
+        r.up(o);
+        r.plan();
+    }
+    let mut all = Vec::new();
+    loop {
+        let now = on_its_way(r);
+        assert!(now.len() < 2, "{now:?} at once");
+        if now.is_empty() {
+            r.settle();
+            return all;
+        }
+        all.extend(now);
+        assert!(r.run(0));
+    }
+}
+
+const PORT: u16 = TND_CLS_PORT;
+const STATION: u16 = TND_CLS_FDB;
+const MEMBER: u16 = TND_CLS_VLAN_MEMBER;
+
+fn station(n: u16) -> Object {
+    Object::Fdb(fdb(n, 11, FdbKind::Static))
+}
+
+#[test]
+fn a_port_waits_for_the_answer_about_another() {
+    let mut r = bridged("spectrum-sn2700");
+    let both = [1, 2].map(|n| in_state(n, BLOCKING));
+    assert_eq!(one_by_one(&mut r, both), [PORT, PORT]);
+    // what was read together is on its way together
+    for n in [1, 2] {
+        r.up(in_state(n, BR_STATE_FORWARDING));
+    }
+    assert_eq!(on_its_way(&mut r), [PORT, PORT]);
+    r.settle();
+}
+
+/// What got no answer is said again before what came behind it.
+#[test]
+fn who_got_no_answer_is_still_the_first() {
+    let mut r = bridged("spectrum-sn2700");
+    let with_the_first_lost = |r: &mut Rig, objects: [Object; 2]| {
+        for o in objects {
+            r.up(o);
+            r.plan();
+        }
+        let mut order = Vec::new();
+        let fate = |p: &Planned| {
+            let port = (p.cls == PORT).then(|| p.body.bytes()[2]);
+            order.push(port.map_or("station".into(), |port| format!("swp{port}")));
+            match order.len() {
+                1 => Fate::Lost(false),
+                _ => Fate::Done,
+            }
+        };
+        r.play(0, fate, |_| {});
+        order
+    };
+    let both = [2, 1].map(|n| in_state(n, BLOCKING));
+    let order = with_the_first_lost(&mut r, both);
+    assert_eq!(order, ["swp2", "swp2", "swp1"]);
+    let both = [station(1), in_state(1, BR_STATE_FORWARDING)];
+    let order = with_the_first_lost(&mut r, both);
+    assert_eq!(order, ["station", "station", "swp1"]);
+}
+
+#[test]
+fn stations_and_ports_wait_for_each_other() {
+    let mut r = bridged("spectrum-sn2700");
+    let both = [in_state(2, BLOCKING), station(1)];
+    assert_eq!(one_by_one(&mut r, both), [PORT, STATION]);
+    let all = [station(2), in_state(2, BR_STATE_FORWARDING), station(3)];
+    assert_eq!(one_by_one(&mut r, all), [STATION, PORT, STATION]);
+    // among themselves they do not
+    for n in 4..8 {
+        r.up(station(n));
+        r.plan();
+    }
+    assert_eq!(on_its_way(&mut r), [STATION; 4]);
+    r.settle();
+}
+
+/// A port is the bridge's before it is a member: one that is a member takes part in what is flooded.
+#[test]
+fn a_membership_waits_for_its_port() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(Object::Link(swp(3)));
+    r.settle();
+    r.up(in_state(3, BR_STATE_DISABLED));
+    r.up(station(1));
+    r.up(in_state(3, BR_STATE_FORWARDING));
+    assert_eq!(one_by_one(&mut r, []), [STATION, PORT, MEMBER]);
+}
+
+/// A port leaves, and a station moves: who comes in by that port never finds it where it is then.
+#[test]
+fn a_station_waits_for_a_membership() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    r.up(station(1));
+    r.settle();
+    r.up(Object::Link(swp(2)));
+    assert!(on_its_way(&mut r).contains(&MEMBER));
+    r.up(Object::Fdb(fdb(1, 13, FdbKind::Static)));
+    while on_its_way(&mut r).contains(&MEMBER) {
+        assert!(!on_its_way(&mut r).contains(&STATION));
+        assert!(r.run(0));
+    }
+    r.settle();
+    let there = fdb(1, 13, FdbKind::Static).mac;
+    assert_eq!(r.chip.fdb[&(FID, there)].port, 3);
+}
+
+/// A port goes down, and a route comes: what comes in there is never routed by it.
+#[test]
+fn no_route_is_written_while_a_port_closes() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+    r.settle();
+    r.up(Object::Link(Link {
+        admin_up: false,
+        ..swp(1)
+    }));
+    r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
+    let up = |r: &Rig| r.chip.ports[&1].flags & TND_PORT_UP != 0;
+    assert!(up(&r));
+    while up(&r) {
+        r.plan();
+        assert_eq!(r.chip.rings[1].len(), 0);
+        assert!(r.run(0), "it does not close");
+    }
+    r.settle();
+    assert!(by(102, &r.chip.lookup("20.0.0.1".parse().unwrap())));
+}
+
+/// While nobody listened a route went, and then its gateway was another station. The chip has the route until the sweep.
+#[test]
+fn a_gateway_that_moved_unheard_traps_until_the_sweep() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("50.0.0.0/8", 11, "10.1.0.2"));
+    r.settle();
+    r.chip.reload();
+    r.store.adopt(Left {
+        rifs: r.chip.dump(TND_CLS_RIF),
+        ports: r.chip.dump(TND_CLS_PORT),
+        ..Left::default()
+    });
+    r.store.attach(Attach::Warm, r.now);
+    r.del(Key::Route(key("50.0.0.0/8")));
+    r.up(neigh(11, "10.1.0.2", 150));
+    r.up(via("60.0.0.0/8", 11, "10.1.0.2"));
+    let mut swept = false;
+    loop {
+        r.plan();
+        let ends = |p: &Planned| p.op == TND_OP_END_RESYNC;
+        swept |= r.chip.rings[0].front().is_some_and(ends);
+        if !r.run(0) && !r.run(1) {
+            break;
+        }
+        let gone = r.chip.lookup("50.0.0.1".parse().unwrap());
+        assert!(swept || !by(150, &gone), "it never went there");
+    }
+    r.settle();
+    assert!(swept && by(150, &r.chip.lookup("60.0.0.1".parse().unwrap())));
+}
