@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow switch as a whole: bytes of several controllers, frames, links, time, and a chip below that answers,
-//! refuses, keeps silent and dies as the bytes say.
+//! The OpenFlow switch as a whole: bytes of several controllers, frames, links, time, a chip below that answers,
+//! refuses, keeps silent and dies as the bytes say, and a file of the tables that outlives the process.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use tandem_packet::{Buffer, Frame, Offload};
 use tandem_sal::told::{Answer, Told};
 
 use crate::input::Input;
+use crate::kept::Kept;
 
 const PORTS: u8 = 4;
 const CONTROLLERS: usize = 3;
@@ -47,48 +48,74 @@ fn hello(version: Version) -> [u8; 8] {
     [version as u8, 0, 0, 8, 0, 0, 0, 1]
 }
 
+/// A switch without ports.
+fn agent_at(now: u64) -> Agent {
+    let settings = Settings {
+        tables: 4,
+        max_flows: 64,
+        queues: 2,
+        ..Settings::default()
+    };
+    Agent::new(settings, now)
+}
+
+/// Its ports, with links up or down, and the chip that it may have.
+fn equip(agent: &mut Agent, chip: bool, links: [bool; PORTS as usize], now: u64) {
+    for (n, up) in (1..=PORTS).zip(links) {
+        agent.add_port(n.into(), &format!("swp{n}"), mac(n), (up, 1_000), now);
+    }
+    if chip {
+        let ports = (1..=PORTS).map(|n| PortOf {
+            number: n.into(),
+            port: n,
+            mac: mac(n),
+        });
+        let chip = Chip::new(Setup {
+            profile: "tiny".into(),
+            lookup: Lookup::Address,
+            version: Version::V13,
+            ports: ports.collect(),
+            local: false,
+            chains: Limits::default(),
+            slice: Slice::default(),
+        });
+        agent.set_chip(chip.expect("tiny is known"), now);
+    }
+}
+
 /// The switch, and what its controllers have read and not looked at.
 struct World {
     agent: Agent,
+    kept: Option<Kept>,
+    has_chip: bool,
+    links: [bool; PORTS as usize],
     read: BTreeMap<ConnId, Vec<u8>>,
     now: u64,
 }
 
 impl World {
     fn new(how: u8) -> World {
-        let mut agent = Agent::new(
-            Settings {
-                tables: 4,
-                max_flows: 64,
-                queues: 2,
-                ..Settings::default()
-            },
-            1,
-        );
-        for n in 1..=PORTS {
-            agent.add_port(n.into(), &format!("swp{n}"), mac(n), (true, 1_000), 1);
-        }
-        if how & 1 == 0 {
-            let ports = (1..=PORTS).map(|n| PortOf {
-                number: n.into(),
-                port: n,
-                mac: mac(n),
-            });
-            let chip = Chip::new(Setup {
-                profile: "tiny".into(),
-                lookup: Lookup::Address,
-                version: Version::V13,
-                ports: ports.collect(),
-                local: false,
-                chains: Limits::default(),
-                slice: Slice::default(),
-            });
-            agent.set_chip(chip.expect("tiny is known"), 0);
-        }
+        let (mut agent, now) = (agent_at(1), 1);
+        let (has_chip, links) = (how & 1 == 0, [true; PORTS as usize]);
+        equip(&mut agent, has_chip, links, now);
+        let keeps = how & 2 != 0;
         World {
+            kept: keeps.then(|| Kept::new(&mut agent, now)),
             agent,
+            has_chip,
+            links,
             read: BTreeMap::new(),
-            now: 1,
+            now,
+        }
+    }
+
+    /// The process is killed, and there is another one.
+    fn kill(&mut self, back: u16) {
+        if let Some(kept) = &mut self.kept {
+            let (chip, links, now) = (self.has_chip, self.links, self.now);
+            let next = kept.next(back, agent_at(now), now, |a| equip(a, chip, links, now));
+            self.agent = next;
+            self.read.clear();
         }
     }
 
@@ -122,6 +149,9 @@ impl World {
         self.agent.tick(self.now);
         if let Some(chip) = self.agent.chip_mut() {
             chip.turn(self.now);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.settle(&mut self.agent, self.now);
         }
     }
 
@@ -218,6 +248,7 @@ impl World {
                 match (n >> 4, id) {
                     (0..=5, _) => {
                         let up = n >> 4 & 1 == 0;
+                        self.links[usize::from(port) - 1] = up;
                         self.agent.set_link(port.into(), up, 1_000, self.now);
                     }
                     (6..=7, Some(id)) => self.agent.deaf(id),
@@ -225,6 +256,19 @@ impl World {
                         self.agent.disconnected(id);
                         self.read.remove(&id);
                     }
+                    (12, _) if self.kept.is_some() => {
+                        if let Some(kept) = &mut self.kept {
+                            kept.write_all(&mut self.agent);
+                        }
+                    }
+                    (13, _) if self.kept.is_some() => {
+                        let len = usize::from(input.u8());
+                        let records = input.take(len);
+                        if let Some(kept) = &mut self.kept {
+                            kept.foreign(records, agent_at(self.now), self.now);
+                        }
+                    }
+                    (14.., _) if self.kept.is_some() => self.kill(input.u16()),
                     _ => {
                         if let Some(chip) = self.agent.chip_mut() {
                             chip.lose("told to");
@@ -269,7 +313,7 @@ impl World {
     }
 }
 
-/// The first byte: with a chip or without. Then steps.
+/// The first byte: with a chip or without, with a file or without. Then steps.
 pub(crate) fn agent(data: &[u8]) {
     let mut input = Input::new(data);
     let mut w = World::new(input.u8());

@@ -16,6 +16,7 @@ mod agent;
 mod api;
 mod chip;
 mod input;
+mod kept;
 mod netlink;
 mod openflow;
 pub mod rings;
