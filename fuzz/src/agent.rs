@@ -313,12 +313,15 @@ impl World {
     }
 }
 
-/// The first byte: with a chip or without, with a file or without. Then steps.
+/// The first byte: with a chip or without, with a file or without. Then steps. A process with a file is killed at their end,
+/// whatever there is by then; the last two bytes say how much of it is cut off.
 pub(crate) fn agent(data: &[u8]) {
     let mut input = Input::new(data);
     let mut w = World::new(input.u8());
     while !input.is_empty() {
         w.step(&mut input);
     }
+    let last = data.split_last_chunk::<2>();
+    w.kill(last.map_or(0, |(_, back)| u16::from_le_bytes(*back)));
     w.end();
 }
