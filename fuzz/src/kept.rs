@@ -212,7 +212,9 @@ impl Kept {
 
     /// Records that somebody else wrote: they are read or refused.
     pub(crate) fn foreign(&mut self, records: &[u8], mut agent: Agent, now_ns: u64) {
-        let path = self.path.with_extension("foreign");
+        let mut path = self.path.clone().into_os_string();
+        path.push("-foreign");
+        let path = PathBuf::from(path);
         let mut store = Store::new(&path, BOOT);
         store.begin().expect("room");
         store.slice(Some(records)).expect("room");
