@@ -363,8 +363,8 @@ def test_the_chip_forwards_without_its_agent(sw):
     sw.settled()
     rows = sw.show("flows")
     assert [r["place"] for r in rows] == ["hardware", "hardware"]
-    # what the chip had counted for the one that was killed nobody knows
-    assert [r["packets"] for r in rows] == [None, None]
+    # what it has counted is its flows' still, that of the one that was killed too
+    assert all(r["packets"] >= 6 for r in rows), rows
     sw.reaches(1, 2)
     peer = sw.peer()
     both_ways(peer)

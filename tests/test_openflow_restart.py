@@ -80,6 +80,17 @@ def flow_mod(cookie, idle=0, hard=0, in_port=None, to=None, priority=1):
                        0) + match + todo
 
 
+def counts(sw):
+    """Packets of all flows, and those that came in at ports."""
+    for _ in range(100):
+        before, ports = [sum(p["counters"]["rx_packets"] for p in sw.chip_ports()) for _ in range(2)]
+        sw.peer().ask(18, struct.pack("!HH4xB3xIIIQQHH4x", 1, 0, 0xff, 0xffffffff, 0xffffffff, 0, 0, 0, 1, 4))
+        flows = sum(r["packets"] for r in sw.show("flows"))
+        if sum(p["counters"]["rx_packets"] for p in sw.chip_ports()) == before == ports:
+            return flows, ports
+    raise AssertionError("packets come all the while")
+
+
 def kept(sw):
     return os.path.join(sw.folder, "ofagentd.tables")
 
@@ -176,7 +187,7 @@ def test_the_chip_goes_on_without_a_gap(chip):
         flow(peer, [(ETH_TYPE, 0x2000 + n, 2)], out(2), priority=5 + n % 3)
     peer.barrier()
     chip.reaches(1, 2)
-    to_cpu, by_chip = chip.to_cpu(), chip.by_chip()
+    to_cpu, by_chip, counted = chip.to_cpu(), chip.by_chip(), counts(chip)
     with Numbered(chip) as packets:
         packets.more(100)
         for _ in range(2):
@@ -190,6 +201,9 @@ def test_the_chip_goes_on_without_a_gap(chip):
     # all the while it was the chip that forwarded, and nothing was written to it
     assert chip.to_cpu() == to_cpu and chip.by_chip() >= by_chip + packets.sent
     assert {r["place"] for r in chip.show("flows")} == {"hardware"}
+    # each packet has met one flow, and is counted there once
+    flows, ports = (now - before for now, before in zip(counts(chip), counted))
+    assert flows == ports >= packets.sent, (flows, ports, packets.sent)
     # and it is this process's: what comes, goes and changes is written
     peer = chip.peer()
     flow(peer, [], out(2), command=3)

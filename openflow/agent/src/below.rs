@@ -82,8 +82,10 @@ impl Datapath {
         if let Some(below) = &mut self.below {
             below.chip.follow_all(&self.switch, now_ns);
             if self.restored {
-                // What it had counted since it was last asked is lost, and who used what
-                below.chip.lose_counts(&self.switch, now_ns);
+                let past = self.past_chip.take();
+                below
+                    .chip
+                    .restore_counts(past.as_ref(), &self.switch, now_ns);
             }
         }
     }

@@ -13,7 +13,7 @@ use tandem_ofpipeline::{Config, Fragments, Switch};
 use tandem_openflow::model::Fragments as Wanted;
 use tandem_openflow::{Error, Version};
 
-use tandem_ofchip::Chip;
+use tandem_ofchip::{Chip, Past};
 use tandem_ofkeep::{Journal, PortPast};
 use tandem_openflow::model::{FlowMod, FlowRemoved, GroupMod, MeterMod};
 
@@ -41,6 +41,8 @@ pub struct Datapath {
     pub(crate) past_ports: BTreeMap<u32, PortPast>,
     /// The tables are an earlier process's.
     pub(crate) restored: bool,
+    /// What that one's chip had answered, if it has written that down.
+    pub(crate) past_chip: Option<Past>,
 }
 
 fn config(settings: &Settings, version: Version) -> Config {
@@ -71,6 +73,7 @@ impl Datapath {
             journal: None,
             past_ports: BTreeMap::new(),
             restored: false,
+            past_chip: None,
         }
     }
 

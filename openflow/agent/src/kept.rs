@@ -3,7 +3,8 @@
 
 use std::io;
 
-use tandem_ofkeep::{Journal, Left, PortPast, State, Store};
+use tandem_ofchip::{Counted, Past};
+use tandem_ofkeep::{ChipFlow, ChipPast, Journal, Left, PortPast, State, Store};
 use tandem_openflow::model::{Asks, GROUP_ALL, METER_ALL};
 use tandem_openflow::port;
 
@@ -24,7 +25,9 @@ impl Agent {
         self.generation = state.generation();
         self.dp.past_ports = state.ports().clone();
         self.dp.restored = true;
-        state.restore(&mut self.dp.switch, now_ns)
+        let (left, chip) = state.restore_all(&mut self.dp.switch, now_ns);
+        self.dp.past_chip = chip.map(past_of);
+        left
     }
 
     /// From here on what changes is written down, for [`Agent::take_kept`].
@@ -36,6 +39,7 @@ impl Agent {
     /// What has changed since this was asked last. Before an answer leaves that says so it has to be where the process
     /// can't take it along.
     pub fn take_kept(&mut self) -> Vec<u8> {
+        self.dp.keep_chip();
         self.dp
             .journal
             .as_mut()
@@ -53,8 +57,17 @@ impl Agent {
         let ports = self.dp.ports.keys();
         let ports = ports.filter_map(|n| Some((*n, self.dp.port_past(*n)?)));
         let ports = ports.collect();
+        let chip = self.dp.chip().map(|c| {
+            let past = c.past();
+            let flows = past.flows.into_iter();
+            ChipPast {
+                last: past.last,
+                flows: flows.map(|(n, c)| (n, chip_flow(c))).collect(),
+                counters: past.counters,
+            }
+        });
         if let Some(journal) = &mut self.dp.journal {
-            journal.begin_all(&self.dp.switch, ports, self.generation);
+            journal.begin_all(&self.dp.switch, ports, self.generation, chip);
         }
     }
 
@@ -71,7 +84,57 @@ impl Agent {
     }
 }
 
+fn chip_flow(c: Counted) -> ChipFlow {
+    let Counted {
+        packets,
+        bytes,
+        lost,
+        lost_bytes,
+    } = c;
+    ChipFlow {
+        packets,
+        bytes,
+        lost,
+        lost_bytes,
+    }
+}
+
+fn past_of(chip: ChipPast) -> Past {
+    let of = |f: ChipFlow| Counted {
+        packets: f.packets,
+        bytes: f.bytes,
+        lost: f.lost,
+        lost_bytes: f.lost_bytes,
+    };
+    let flows = chip.flows.into_iter();
+    Past {
+        last: chip.last,
+        flows: flows.map(|(n, f)| (n, of(f))).collect(),
+        counters: chip.counters,
+    }
+}
+
 impl Datapath {
+    /// What the chip has to say for the next process, since this was called last.
+    fn keep_chip(&mut self) {
+        let Some(below) = &mut self.below else {
+            return;
+        };
+        let unwritten = below.chip.take_unwritten();
+        let Some(journal) = &mut self.journal else {
+            return;
+        };
+        if unwritten.anew {
+            journal.chip(unwritten.last);
+        }
+        for (n, c) in unwritten.flows {
+            journal.chip_flow(n, chip_flow(c));
+        }
+        for (id, flows) in unwritten.counters {
+            journal.chip_counter(id, flows);
+        }
+    }
+
     /// What a port is beside its cable.
     fn port_past(&self, number: u32) -> Option<PortPast> {
         let (e, entry) = (self.ports.get(&number)?, self.switch.port(number)?);

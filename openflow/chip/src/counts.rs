@@ -6,13 +6,16 @@
 //!                 DUMP, when somebody asks: what it has grown by since the last time
 //! ```
 
+mod past;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use tandem_abi::raw;
 use tandem_ofcompose::FlowId;
 
 use crate::part::Slice;
+pub use past::{Past, Unwritten};
 
 /// Numbers that counters have, behind the base.
 const IDS: u32 = (1 << 24) - 1;
@@ -38,6 +41,10 @@ pub struct Counted {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     counted: Counted,
+    /// Packets and bytes of it that no counter says that is there.
+    base: (u64, u64),
+    /// Counters of an earlier process that were not read yet.
+    past: u32,
     /// The flow, while it is there.
     flow: Option<FlowId>,
     /// Counters that are not read for the last time yet.
@@ -53,6 +60,8 @@ struct Counter {
     bytes: u64,
     /// Its row is gone.
     retires: bool,
+    /// It is an earlier process's, and was not read yet.
+    past: bool,
 }
 
 /// All of them.
@@ -63,8 +72,17 @@ pub(crate) struct Counts {
     /// Sums of flows whose counts began anew: what their counters still say is use of the flow, and no more.
     before: Vec<Tally>,
     counters: BTreeMap<u32, Counter>,
-    /// Those of them whose last question is to be asked.
+    /// Those of them whose rows are gone.
+    retiring: BTreeSet<u32>,
+    /// Those whose last question is to be asked.
     last: BTreeSet<u32>,
+    /// Those of an earlier process that were not read yet.
+    pasts: u32,
+    /// Sums are an earlier process's, and the chip was not looked at yet.
+    restored: bool,
+    /// Flows whose packets were perhaps answered where nobody counts.
+    uncounted: HashSet<FlowId>,
+    changed: past::Changed,
     last_tally: Tally,
     last_id: u32,
     /// Numbers of counters begin behind this.
@@ -106,12 +124,12 @@ impl Counts {
 
     /// Is no counter left?
     pub fn is_full(&self) -> bool {
-        self.counters.len() >= self.size as usize
+        self.used() >= self.size
     }
 
     /// Those that are in use, or to be read once more.
     pub fn used(&self) -> u32 {
-        self.counters.len() as u32
+        (self.counters.len() as u32).saturating_sub(self.pasts)
     }
 
     /// A counter for a row of a rule of these flows. `None`: there are no more; the packets of these flows are not known
@@ -126,9 +144,11 @@ impl Counts {
             tallies.push(tally);
         }
         if full {
+            self.changed.flows.extend(flows);
             return None;
         }
         let id = self.number();
+        self.changed.counters.insert(id);
         self.counters.insert(
             id,
             Counter {
@@ -136,6 +156,7 @@ impl Counts {
                 packets: 0,
                 bytes: 0,
                 retires: false,
+                past: false,
             },
         );
         Some(id)
@@ -157,6 +178,8 @@ impl Counts {
         if let Some(c) = self.counters.get_mut(&id) {
             c.retires = true;
             self.last.insert(id);
+            self.retiring.insert(id);
+            self.changed.counters.insert(id);
         }
     }
 
@@ -182,11 +205,14 @@ impl Counts {
             of.bytes.checked_sub(c.bytes),
         );
         (c.packets, c.bytes) = (of.packets, of.bytes);
+        let past = std::mem::take(&mut c.past);
+        self.pasts -= u32::from(past);
         let ends = last && c.retires;
         for tally in &c.tallies {
             let Some(s) = self.sums.get_mut(tally) else {
                 continue;
             };
+            s.past -= u32::from(past);
             match more {
                 (Some(p), Some(b)) => {
                     s.counted.packets += p;
@@ -197,7 +223,10 @@ impl Counts {
                         *used = (*used).max(at.min(now_ns));
                     }
                 }
-                _ => s.counted.lost = true,
+                _ => {
+                    s.counted.lost = true;
+                    self.changed.flows.extend(s.flow);
+                }
             }
         }
         if ends {
@@ -234,6 +263,7 @@ impl Counts {
             s.counted.lost = true;
             if let Some(flow) = s.flow {
                 self.used.insert(flow, now_ns);
+                self.changed.flows.insert(flow);
             }
         }
     }
@@ -243,9 +273,16 @@ impl Counts {
             return;
         };
         self.last.remove(&id);
+        self.retiring.remove(&id);
+        self.changed.counters.insert(id);
+        self.pasts -= u32::from(c.past);
         for tally in c.tallies {
             if let Some(s) = self.sums.get_mut(&tally) {
                 s.live = s.live.saturating_sub(1);
+                s.past -= u32::from(c.past);
+                s.base.0 += c.packets;
+                s.base.1 += c.bytes;
+                self.changed.flows.extend(s.flow);
                 if s.live == 0 && s.unwanted {
                     self.sums.remove(&tally);
                 }
@@ -287,6 +324,13 @@ impl Counts {
     /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
     pub fn emptied(&mut self, now_ns: u64) {
         self.give_up(now_ns);
+        if std::mem::take(&mut self.restored) {
+            // What was answered until then nobody has looked at
+            let past = self.counters.iter().filter(|(_, c)| c.past);
+            let past: Vec<u32> = past.map(|(id, _)| *id).collect();
+            past.into_iter().for_each(|id| self.lose(id, now_ns));
+            self.lose_all(now_ns);
+        }
         let mut tallies = Vec::new();
         for c in self.counters.values_mut() {
             (c.packets, c.bytes) = (0, 0);
@@ -301,12 +345,17 @@ impl Counts {
     /// What a flow's rows have counted, as of the last read.
     pub fn of(&self, flow: FlowId) -> Counted {
         let sum = self.of.get(&flow).and_then(|t| self.sums.get(t));
-        sum.map(|s| s.counted).unwrap_or_default()
+        let known = sum.map(|s| Counted {
+            lost: s.counted.lost || s.past > 0,
+            ..s.counted
+        });
+        known.unwrap_or_default()
     }
 
     /// The flow is gone. Its sum, while its rows' last counts are on their way; `Err`: it is known now.
     pub fn leave(&mut self, flow: FlowId) -> Result<Tally, Counted> {
         self.used.remove(&flow);
+        self.uncounted.remove(&flow);
         for t in &self.before {
             if let Some(s) = self.sums.get_mut(t).filter(|s| s.flow == Some(flow)) {
                 s.flow = None;
@@ -319,7 +368,8 @@ impl Counts {
             return Err(Counted::default());
         };
         s.flow = None;
-        match s.live {
+        s.counted.lost |= s.past > 0;
+        match s.live.saturating_sub(s.past) {
             0 => {
                 let counted = s.counted;
                 self.sums.remove(&tally);
@@ -344,9 +394,13 @@ impl Counts {
 
     /// The flow's counts begin anew: what its old counters say counts for nobody.
     pub fn reset(&mut self, flow: FlowId) {
+        self.uncounted.remove(&flow);
+        self.changed.flows.insert(flow);
         if let Some(tally) = self.of.remove(&flow) {
             self.before.push(tally);
             self.forget(tally);
+            // These say nothing of it any more
+            self.changed.counters.extend(&self.retiring);
         }
         let sums = &self.sums;
         self.before.retain(|t| sums.contains_key(t));
@@ -367,43 +421,22 @@ impl Counts {
         let (_, sum) = self.sum(flow);
         sum.counted.lost |= packets;
         sum.counted.lost_bytes |= bytes;
+        self.changed.flows.insert(flow);
+    }
+
+    /// Packets of these may be answered from here on, and nobody counts them.
+    pub fn uncounted(&mut self, flows: &[FlowId]) {
+        for f in flows {
+            if self.uncounted.insert(*f) {
+                self.changed.flows.insert(*f);
+            }
+        }
     }
 
     /// What the chip answered of a flow for an earlier process nobody knows: it may have been used just now.
     pub fn lose_past(&mut self, flow: FlowId, now_ns: u64) {
         let (tally, _) = self.sum(flow);
         self.unknown(tally, now_ns);
-    }
-
-    /// The counters of rows are those that the rows of an earlier process have, or have numbers that none had: `most` was
-    /// its largest. What they have counted up to now is nobody's. The numbers, in the same order.
-    pub fn rename(
-        &mut self,
-        rows: &[(u32, Option<raw::tnd_acl_counter>)],
-        most: Option<u32>,
-        now_ns: u64,
-    ) -> Vec<u32> {
-        let most = most.map_or(0, |m| m - self.base);
-        self.last_id = self.last_id.max(most);
-        let mut old = std::mem::take(&mut self.counters);
-        let mut new = Vec::with_capacity(rows.len());
-        for (id, there) in rows {
-            let Some(mut c) = old.remove(id) else {
-                new.push(0);
-                continue;
-            };
-            let there = there.filter(|t| !self.counters.contains_key(&t.counter));
-            if let Some(t) = there {
-                (c.packets, c.bytes) = (t.packets, t.bytes);
-            }
-            for tally in c.tallies.clone() {
-                self.unknown(tally, now_ns);
-            }
-            let number = there.map_or_else(|| self.number(), |t| t.counter);
-            self.counters.insert(number, c);
-            new.push(number);
-        }
-        new
     }
 
     /// All flows are gone.
@@ -415,6 +448,10 @@ impl Counts {
             size: self.size,
             wanted: self.wanted,
             done: self.wanted,
+            changed: past::Changed {
+                anew: true,
+                ..Default::default()
+            },
             ..Counts::default()
         };
     }

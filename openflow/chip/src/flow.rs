@@ -15,7 +15,7 @@ use tandem_ofpipeline::flows::{self, blank};
 use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
 use tandem_openflow::{Action, Instructions, Oxm, Version, port};
 
-use crate::counts::{Counted, Tally};
+use crate::counts::{Counted, Past, Tally, Unwritten};
 use crate::lookups;
 use crate::ports::{self, May, PortOf, Ports};
 use crate::want::{Row, Scope, Target};
@@ -116,18 +116,34 @@ impl Chip {
         self.follow(switch, &all);
     }
 
-    /// What the chip answered of these flows for an earlier process is not known, nor what it looked up in tables.
-    pub fn lose_counts(&mut self, switch: &Switch, now_ns: u64) {
-        for flow in switch.flows_of(tandem_openflow::model::TABLE_ALL) {
-            // One that no frame can meet now may have been met by those of a port that was there
-            self.counts.lose_past(flow, now_ns);
-        }
+    /// What the chip answered of these flows for an earlier process: as that has written down, else it is not known. What
+    /// it looked up in the first table is not.
+    pub fn restore_counts(&mut self, past: Option<&Past>, switch: &Switch, now_ns: u64) {
         self.lookups.others();
-        for t in 1..=u8::MAX {
-            for n in [lookups::matched(t), lookups::missed(t)] {
-                self.counts.lose_flow(n, true, true);
+        let tables = (1..=u8::MAX).flat_map(|t| [lookups::matched(t), lookups::missed(t)]);
+        let flows = switch.flows_of(tandem_openflow::model::TABLE_ALL);
+        let own = flows.into_iter().filter(|f| self.compose.has(*f));
+        let all: Vec<FlowId> = own.chain(tables).collect();
+        match past {
+            Some(past) => {
+                let bytes = self.known.chip.acl.counted.bytes;
+                self.counts.restore(past, self.setup.slice, bytes);
+                all.into_iter().for_each(|f| self.counts.know(f, now_ns));
             }
+            None => all
+                .into_iter()
+                .for_each(|f| self.counts.lose_past(f, now_ns)),
         }
+    }
+
+    /// What is to be written down for [`Chip::restore_counts`], since this was asked last.
+    pub fn take_unwritten(&mut self) -> Unwritten {
+        self.counts.take_unwritten()
+    }
+
+    /// All of that.
+    pub fn past(&self) -> Past {
+        self.counts.past()
     }
 
     /// Can frames of the chip meet it?
@@ -256,6 +272,13 @@ impl Chip {
             self.offload.reset_counts(*r);
         }
         self.counts.reset(id);
+        if rules
+            .iter()
+            .filter_map(|r| self.offload.counts(*r))
+            .any(|k| !k.packets)
+        {
+            self.counts.uncounted(&[id]);
+        }
         for r in rules {
             self.lose_resized(r);
             self.recount(r);

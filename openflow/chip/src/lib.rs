@@ -49,7 +49,7 @@ mod uses;
 mod want;
 mod warm;
 
-pub use counts::{Counted, Tally};
+pub use counts::{Counted, Past, Tally, Unwritten};
 pub use explain::{Explained, Others, Ruled};
 pub use part::{Part, Slice, parts};
 pub use ports::{May, PortOf};
@@ -594,6 +594,9 @@ impl Chip {
                 }
             }
             Write::MacPut { key, act, flow } => {
+                if act.real() {
+                    self.uncounted(flow);
+                }
                 self.uses.written(&key);
                 self.uses.touched.insert(flow);
                 let fid = want::fid(key.vlan);
@@ -613,6 +616,9 @@ impl Chip {
             }
             Write::Miss(act) => {
                 self.miss = act;
+                if let Some(rule) = self.offload.miss_of() {
+                    self.uncounted(rule);
+                }
                 if self.setup.slice.has_mac() {
                     self.write_ports(act.real());
                     return;
@@ -622,6 +628,12 @@ impl Chip {
                 self.push(raw::TND_OP_UPDATE, last, Scope::All, act.real());
             }
         }
+    }
+
+    /// A rule answers where nobody counts.
+    fn uncounted(&mut self, rule: RuleId) {
+        let flows = self.flows_of.get(&rule);
+        self.counts.uncounted(flows.map_or(&[][..], Vec::as_slice));
     }
 
     /// Which packets an entry is about: where sources are asked for, those from its station as well.

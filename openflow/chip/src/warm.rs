@@ -191,8 +191,11 @@ impl Chip {
         self.need_vlans();
         self.want.vlans.extend(&held.vlans);
         self.take_numbers(&held);
-        self.take_counters(&held, now_ns);
+        let known = self.take_counters(&held, now_ns);
         self.want.take_sets(&held.sets);
+        if !known || self.has_uncounted(&held) {
+            self.counts.lose_all(now_ns);
+        }
         let (differs, over) = self.differs(&held);
         self.device = Some(device);
         if differs.is_empty() && self.has_ports(&held) {
@@ -279,23 +282,46 @@ impl Chip {
         }
     }
 
-    /// Rows that stand there go on with their counters.
-    fn take_counters(&mut self, held: &Holds, now_ns: u64) {
+    /// Rows that stand there go on with their counters. False: it was changed when nobody wrote that down any more.
+    fn take_counters(&mut self, held: &Holds, now_ns: u64) -> bool {
+        let known = self.counts.settle_past(&held.counters, now_ns);
         let rows = self.want.rows.iter().map(|(at, row)| {
             let there = held.rows.get(at);
             let there = there.filter(|e| content(e) == content(&row.entry));
-            let there = there.and_then(|e| held.counters.get(&e.counter));
-            (row.counter, there.copied())
+            (row.counter, there.map(|e| e.counter))
         });
         let rows: Vec<_> = rows.collect();
-        let most = held.counters.keys().next_back().copied();
-        let new = self.counts.rename(&rows, most, now_ns);
+        let new = self.counts.hand_over(&rows, &held.counters, now_ns);
         for (row, id) in self.want.rows.values_mut().zip(new) {
             row.counter = id;
             if row.entry.counter != 0 {
                 row.entry.counter = id;
             }
         }
+        known
+    }
+
+    /// Is something answered there otherwise than it should, and not counted?
+    fn has_uncounted(&self, held: &Holds) -> bool {
+        let rows = held.rows.range(FIRST_ROW..);
+        let answers = |e: &raw::tnd_acl_entry| e.action != raw::TND_ACL_TRAP && e.counter == 0;
+        let mut rows = rows.filter(|(_, e)| answers(e));
+        let wanted = |at: &u32, e: &raw::tnd_acl_entry| {
+            let row = self.want.rows.get(at);
+            row.is_some_and(|r| same_row(e, &r.entry))
+        };
+        let mut macs = held.macs.values().filter(|h| h.action != raw::TND_ACT_TRAP);
+        let keys = self.want.macs.iter().map(|(key, act)| {
+            let f = self.want.fdb(key, *act);
+            ((f.fid, f.mac), (f.action, f.port, f.set))
+        });
+        let keys: HashMap<_, _> = keys.collect();
+        let drops = |p: &raw::tnd_port| p.flags & raw::TND_PORT_FLOWS_DROP != 0;
+        let own = self.ports.list.iter().map(|(p, _)| u16::from(p.port));
+        let mut own = own.filter_map(|p| held.ports.get(&p));
+        rows.any(|(at, e)| !wanted(at, e))
+            || macs.any(|h| keys.get(&(h.fid, h.mac)) != Some(&(h.action, h.port, h.set)))
+            || !self.miss.real() && own.any(drops)
     }
 
     /// What packets may meet otherwise than they should; and what nothing names any more.

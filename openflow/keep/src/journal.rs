@@ -13,7 +13,8 @@ use tandem_openflow::model::{
 };
 use tandem_openflow::{Version, encode_flow_mod, encode_request};
 
-use crate::record::{PortPast, Record, begin_flow, end_flow};
+use crate::record::{ChipFlow, PortPast, Record, begin_flow, end_flow};
+use crate::state::ChipPast;
 
 /// Where a writing of all goes on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -234,6 +235,24 @@ impl Journal {
         self.put(&Record::Generation(generation));
     }
 
+    /// There is a chip below, which has answered nothing of what is said behind this; the counter that it took last.
+    pub fn chip(&mut self, last: u32) {
+        self.put(&Record::Chip(last));
+    }
+
+    /// What it answered of a flow, but for what its counters say.
+    pub fn chip_flow(&mut self, number: u32, f: ChipFlow) {
+        self.put(&Record::ChipFlow(number, f));
+    }
+
+    /// Whose a counter of it is; `None`: it is gone.
+    pub fn chip_counter(&mut self, id: u32, flows: Option<Vec<u32>>) {
+        self.put(&match flows {
+            Some(flows) => Record::ChipCounter(id, flows),
+            None => Record::ChipCounterGone(id),
+        });
+    }
+
     /// All counters of the tables that may be others than those that are written.
     pub fn counts(&mut self, switch: &Switch, now_ns: u64) {
         let since = self.saved_ns;
@@ -263,7 +282,13 @@ impl Journal {
     }
 
     /// All is to be written: ports and what the switch is, as they are now, then the tables, by [`Journal::slice`].
-    pub fn begin_all(&mut self, switch: &Switch, ports: Vec<(u32, PortPast)>, newest: Option<u64>) {
+    pub fn begin_all(
+        &mut self,
+        switch: &Switch,
+        ports: Vec<(u32, PortPast)>,
+        newest: Option<u64>,
+        chip: Option<ChipPast>,
+    ) {
         let changes = self.take();
         self.put(&Record::Begin(self.version));
         self.config(switch);
@@ -279,6 +304,15 @@ impl Journal {
             .filter(|t| t.count != TableCount::default())
         {
             self.put(&Record::Table(t.table, t.count));
+        }
+        if let Some(chip) = chip {
+            self.chip(chip.last);
+            for (n, f) in chip.flows {
+                self.chip_flow(n, f);
+            }
+            for (id, flows) in chip.counters {
+                self.chip_counter(id, Some(flows));
+            }
         }
         self.saved_groups.clear();
         self.saved_meters.clear();

@@ -26,8 +26,8 @@ mod tests;
 
 pub use batch::Boot;
 pub use journal::Journal;
-pub use record::PortPast;
-pub use state::{Left, State};
+pub use record::{ChipFlow, PortPast};
+pub use state::{ChipPast, Left, State};
 pub use store::Store;
 
 /// Why a file holds no tables for this switch.

@@ -22,6 +22,19 @@ pub struct PortPast {
     pub queues: Vec<Count>,
 }
 
+/// What a chip answered of a flow, but for what the counters say that it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChipFlow {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// There were packets that nobody counted.
+    pub lost: bool,
+    /// Or that were not counted in bytes.
+    pub lost_bytes: bool,
+}
+
 /// What is written. Of each thing the last record counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
@@ -48,6 +61,12 @@ pub(crate) enum Record<'a> {
     Config(bool, u16),
     /// The newest generation of masters.
     Generation(u64),
+    /// There is a chip, which has answered nothing that is not said behind this; the counter that it took last.
+    Chip(u32),
+    ChipFlow(u32, ChipFlow),
+    /// A counter, and whose it is.
+    ChipCounter(u32, Vec<u32>),
+    ChipCounterGone(u32),
 }
 
 trait Put {
@@ -215,6 +234,21 @@ impl<'a> Record<'a> {
                 out.u8(14);
                 out.u64(*n);
             }
+            Record::Chip(last) => gone(15, *last, out),
+            Record::ChipFlow(n, f) => {
+                out.u8(16);
+                out.u32(*n);
+                out.u64(f.packets);
+                out.u64(f.bytes);
+                out.u8(u8::from(f.lost) | u8::from(f.lost_bytes) << 1);
+            }
+            Record::ChipCounter(id, flows) => {
+                out.u8(17);
+                out.u32(*id);
+                out.u32(flows.len() as u32);
+                flows.iter().for_each(|n| out.u32(*n));
+            }
+            Record::ChipCounterGone(id) => gone(18, *id, out),
         }
     }
 
@@ -255,6 +289,26 @@ impl<'a> Record<'a> {
             12 => Record::PortGone(g.u32()?),
             13 => Record::Config(g.u8()? != 0, u16::try_from(g.u32()?).ok()?),
             14 => Record::Generation(g.u64()?),
+            15 => Record::Chip(g.u32()?),
+            16 => {
+                let (n, packets, bytes, lost) = (g.u32()?, g.u64()?, g.u64()?, g.u8()?);
+                let flow = ChipFlow {
+                    packets,
+                    bytes,
+                    lost: lost & 1 != 0,
+                    lost_bytes: lost & 2 != 0,
+                };
+                Record::ChipFlow(n, flow)
+            }
+            17 => {
+                let (id, n) = (g.u32()?, g.u32()? as usize);
+                // no more than there are bytes for
+                if n > g.0.len() / 4 {
+                    return None;
+                }
+                Record::ChipCounter(id, (0..n).map_while(|_| g.u32()).collect())
+            }
+            18 => Record::ChipCounterGone(g.u32()?),
             _ => return None,
         })
     }

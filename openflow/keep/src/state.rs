@@ -11,7 +11,7 @@ use tandem_openflow::{Version, decode};
 
 use crate::Unfit;
 use crate::batch::{self, Boot};
-use crate::record::{PortPast, Record};
+use crate::record::{ChipFlow, PortPast, Record};
 
 /// A group or a meter: since when, its message, what it counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,20 @@ struct Counted<'a> {
     message: &'a [u8],
     counts: Vec<Count>,
 }
+
+/// What a chip answered, by the numbers of flows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChipPast {
+    /// The counter that was taken last.
+    pub last: u32,
+    /// Of each flow what no counter says, if that is something.
+    pub flows: BTreeMap<u32, ChipFlow>,
+    /// Whose a counter is.
+    pub counters: BTreeMap<u32, Vec<u32>>,
+}
+
+/// Numbers from here on are no flow's, but a table's.
+pub(crate) const TABLES: u32 = 0xffff_0000;
 
 /// Tables, as they were when the last whole batch was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +46,11 @@ pub struct State<'a> {
     ports: BTreeMap<u32, PortPast>,
     config: Option<(bool, u16)>,
     generation: Option<u64>,
+    chip: Option<ChipPast>,
+    /// Flows that are gone, and counters that were told, in the order of these.
+    gone: BTreeMap<u32, u64>,
+    counted: BTreeMap<u32, u64>,
+    turn: u64,
     /// Bytes behind the last whole batch: of one that a process was killed over.
     pub torn: usize,
 }
@@ -79,6 +98,7 @@ impl<'a> State<'a> {
                 self.meters.clear();
                 self.tables.clear();
                 self.config = None;
+                self.chip = None;
             }
             Record::Flow(n, past, message) => {
                 self.flows.insert(n, (past, message));
@@ -90,6 +110,11 @@ impl<'a> State<'a> {
             }
             Record::FlowGone(n) => {
                 self.flows.remove(&n);
+                if let Some(chip) = &mut self.chip {
+                    chip.flows.remove(&n);
+                    self.turn += 1;
+                    self.gone.insert(n, self.turn);
+                }
             }
             Record::Group(n, since_ns, message) => {
                 self.groups.insert(n, Counted::new(since_ns, message));
@@ -126,6 +151,32 @@ impl<'a> State<'a> {
             }
             Record::Config(drop, len) => self.config = Some((drop, len)),
             Record::Generation(n) => self.generation = Some(n),
+            Record::Chip(last) => {
+                self.chip = Some(ChipPast {
+                    last,
+                    ..ChipPast::default()
+                });
+            }
+            Record::ChipFlow(n, f) => {
+                if let Some(chip) = &mut self.chip {
+                    chip.flows.insert(n, f);
+                }
+            }
+            Record::ChipCounter(id, flows) => {
+                if let Some(chip) = &mut self.chip {
+                    // Those that wrap begin anew
+                    let newer = id.wrapping_sub(chip.last) & 0xff_ffff < 0x80_0000;
+                    chip.last = if newer { id } else { chip.last };
+                    chip.counters.insert(id, flows);
+                    self.turn += 1;
+                    self.counted.insert(id, self.turn);
+                }
+            }
+            Record::ChipCounterGone(id) => {
+                if let Some(chip) = &mut self.chip {
+                    chip.counters.remove(&id);
+                }
+            }
         }
     }
 
@@ -149,12 +200,39 @@ impl<'a> State<'a> {
         (self.flows.len(), self.groups.len(), self.meters.len())
     }
 
+    /// What a chip below answered, if there was one, by the numbers that its flows have now.
+    fn chip(&self, numbers: &BTreeMap<u32, u32>) -> Option<ChipPast> {
+        let chip = self.chip.as_ref()?;
+        let now = |n: &u32| match *n {
+            n if n >= TABLES => Some(n),
+            n => numbers.get(&n).copied(),
+        };
+        let counters = chip.counters.iter().map(|(id, flows)| {
+            // A flow that came later under that number is another
+            let told = self.counted.get(id).copied().unwrap_or(0);
+            let own = |n: &&u32| self.gone.get(*n).is_none_or(|gone| *gone < told);
+            (*id, flows.iter().filter(own).filter_map(now).collect())
+        });
+        let flows = chip.flows.iter().filter_map(|(n, f)| Some((now(n)?, *f)));
+        Some(ChipPast {
+            last: chip.last,
+            flows: flows.collect(),
+            counters: counters.collect(),
+        })
+    }
+
     /// Puts all of it into empty tables of its version: meters, groups, flows, those of smaller numbers first. What came
     /// later than now came now.
     pub fn restore(&self, switch: &mut Switch, now_ns: u64) -> Left {
+        self.restore_all(switch, now_ns).0
+    }
+
+    /// The same, and what a chip below answered, by the numbers that flows have then.
+    pub fn restore_all(&self, switch: &mut Switch, now_ns: u64) -> (Left, Option<ChipPast>) {
         let mut left = Left::default();
+        let mut numbers = BTreeMap::new();
         let Some(version) = self.version.filter(|v| *v == switch.config().version) else {
-            return left;
+            return (left, None);
         };
         if let Some((drop, len)) = self.config {
             let fragments = match drop {
@@ -174,22 +252,25 @@ impl<'a> State<'a> {
             left.meters += usize::from(!done);
         }
         left.groups = self.restore_groups(version, switch, now_ns);
-        for (past, message) in self.flows.values() {
+        for (number, (past, message)) in &self.flows {
             let past = Past {
                 since_ns: past.since_ns.min(now_ns),
                 last_ns: past.last_ns.min(now_ns),
                 ..*past
             };
             let done = match decode(version, message) {
-                Ok((_, Request::FlowMod(m))) => switch.restore_flow(&m, &past).is_ok(),
-                _ => false,
+                Ok((_, Request::FlowMod(m))) => switch.restore_flow(&m, &past).ok(),
+                _ => None,
             };
-            left.flows += usize::from(!done);
+            if let Some(now) = done {
+                numbers.insert(*number, now);
+            }
+            left.flows += usize::from(done.is_none());
         }
         for (n, count) in &self.tables {
             switch.restore_table(*n, *count);
         }
-        left
+        (left, self.chip(&numbers))
     }
 
     /// Those that others forward to come before them.

@@ -2,6 +2,8 @@
 //! Random messages and packets; whatever a file is cut to, what it holds is the tables as they were after some turn, and
 //! after the last one that was acknowledged.
 
+mod chip;
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -239,7 +241,7 @@ impl World {
 
     /// All at once.
     fn all(&mut self, budget: usize) {
-        self.journal.begin_all(&self.switch, Vec::new(), None);
+        self.journal.begin_all(&self.switch, Vec::new(), None, None);
         while let Some(slice) = self.journal.slice(&self.switch, budget) {
             self.append(&slice);
         }
@@ -368,7 +370,7 @@ proptest! {
         w.settle();
         w.log = head(&BOOT);
         w.moments.clear();
-        w.journal.begin_all(&w.switch, Vec::new(), None);
+        w.journal.begin_all(&w.switch, Vec::new(), None, None);
         while let Some(slice) = w.journal.slice(&w.switch, budget) {
             w.append(&slice);
             w.step();
@@ -553,7 +555,7 @@ fn what_counts_before_its_slice_keeps_its_counters() {
     w.tell(Some(&m));
     w.packet(0, 1);
     w.log = head(&BOOT);
-    w.journal.begin_all(&w.switch, Vec::new(), None);
+    w.journal.begin_all(&w.switch, Vec::new(), None, None);
     w.settle();
     while let Some(slice) = w.journal.slice(&w.switch, 1) {
         w.append(&slice);
@@ -579,7 +581,7 @@ fn a_file_is_replaced_when_the_other_is_whole() {
     let mut store = Store::new(&path, BOOT);
     let whole = |w: &mut World, store: &mut Store| {
         store.begin().unwrap();
-        w.journal.begin_all(&w.switch, Vec::new(), Some(9));
+        w.journal.begin_all(&w.switch, Vec::new(), Some(9), None);
         loop {
             let slice = w.journal.slice(&w.switch, 2);
             store.slice(slice.as_deref()).unwrap();
@@ -624,7 +626,7 @@ fn what_changes_while_all_is_written_is_in_both_files() {
     let mut store = Store::new(&path, BOOT);
     for len in [77, 78] {
         store.begin().unwrap();
-        w.journal.begin_all(&w.switch, Vec::new(), None);
+        w.journal.begin_all(&w.switch, Vec::new(), None, None);
         while let Some(slice) = w.journal.slice(&w.switch, usize::MAX) {
             store.slice(Some(&slice)).unwrap();
         }

@@ -609,6 +609,11 @@ impl Offload {
         self.plan()
     }
 
+    /// The flow that says what becomes of what no other one answers, if the chip does so.
+    pub fn miss_of(&self) -> Option<Id> {
+        self.device.miss_of
+    }
+
     /// The rows have other numbers, in the same order: those that a chip has that was written before.
     pub fn renumber(&mut self, moves: &BTreeMap<u32, u32>) {
         self.labels.renumber(moves);

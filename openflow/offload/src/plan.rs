@@ -28,7 +28,7 @@ pub(crate) struct Device {
     mac: HashMap<MacKey, (Id, Act)>,
     sets: HashMap<PortMask, u32>,
     miss: Act,
-    miss_of: Option<Id>,
+    pub miss_of: Option<Id>,
 }
 
 impl Default for Device {

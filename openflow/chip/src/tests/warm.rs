@@ -74,6 +74,57 @@ fn what_the_chip_holds_is_the_next_processes() {
     }
 }
 
+/// What rows have counted, those that are gone too, and what was looked up behind the first table, is the same flows' in the
+/// next process, however often there is another; what the MAC table answered stays unknown.
+#[test]
+fn counts_go_on() {
+    let ether = |n: u128| [(Field::EthType, 0x2000 + n)];
+    let mut w = World::new("arista-7500e", Lookup::Address, Version::V13);
+    w.rest();
+    for n in 0..4 {
+        w.flow_mod(&add(5, &ether(n), 2));
+    }
+    let mut goes = add(9, &ether(9), 2);
+    (goes.instructions.apply, goes.instructions.goto) = (None, Some(1));
+    w.flow_mod(&goes);
+    let mut there = add(1, &[], 3);
+    there.table = 1;
+    w.flow_mod(&there);
+    w.flow_mod(&add(1, &[(Field::EthDst, STATION)], 2));
+    w.rest();
+    let (mut sent, mut anew) = (0, 0);
+    for round in 0..4 {
+        for n in [0, 0, 1, 2, 9, 0x100] {
+            w.send(3, &frame(0x2000 + n));
+        }
+        sent += 1;
+        if round == 1 {
+            // a row goes, and comes back with another counter
+            let mut out = goes.clone();
+            out.command = FlowCommand::DeleteStrict;
+            w.flow_mod(&out);
+            w.rest();
+            w.flow_mod(&goes);
+            w.rest();
+            anew = sent;
+        }
+        w.check_counts();
+        assert_eq!(killed(&mut [&mut w]), Ok(true));
+        w.rest();
+        w.check_counts();
+        let known = |n: u32| w.chip.counted(n).0;
+        assert_eq!([known(0), known(1)], [Some(2 * sent), Some(sent)]);
+        assert_eq!([known(4), known(5)], [Some(sent - anew), Some(sent)]);
+        assert_eq!([known(3), known(6)], [Some(0), None]);
+        assert_eq!(w.chip.looked_up()[1], (Some(sent), Some(sent)));
+    }
+    // with the chip go its counters
+    w.device.lock().firmware.cold_reset();
+    assert!(killed(&mut [&mut w]).is_err());
+    w.check_counts();
+    assert!((0..7).all(|n| w.chip.counted(n).0.is_none()));
+}
+
 /// Killed behind each command of a change: what lacks is written, what is over goes, and no frame has a third answer.
 #[test]
 fn a_change_that_was_under_way_is_brought_to_its_end() {

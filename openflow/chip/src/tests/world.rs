@@ -14,7 +14,7 @@ mod together;
 use super::device::{Fate, Inner, Passed, Shared};
 pub use super::seen::Seen;
 use super::universe::FIRST;
-use crate::{Chip, Counted, Limits, Lookup, May, PortOf, Setup, Slice, Tally};
+use crate::{Chip, Counted, Limits, Lookup, May, Past, PortOf, Setup, Slice, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
@@ -133,6 +133,8 @@ pub struct World {
     unsure: BTreeSet<u32>,
     /// Processes so far that were killed.
     kills: u32,
+    /// What the next one would find written down.
+    kept: Past,
     pub next: Fate,
     /// Commands of this operation are refused, so often.
     pub refuses: (u16, u32),
@@ -205,6 +207,7 @@ impl World {
             leaving: Vec::new(),
             unsure: BTreeSet::new(),
             kills: 0,
+            kept: Past::default(),
             next: Fate::Done,
             refuses: (0, 0),
             log: Vec::new(),
@@ -235,6 +238,7 @@ impl World {
         self.states.push(self.whole.clone());
         self.leaving.clear();
         self.chip.begin(version);
+        self.keep();
         self.settled();
     }
 
@@ -265,6 +269,11 @@ impl World {
         while !self.chip.is_settled() {
             assert!(self.step(), "{:?}", self.chip);
         }
+    }
+
+    /// A turn ends: what is new is written down.
+    fn keep(&mut self) {
+        self.kept.take(self.chip.take_unwritten());
     }
 
     fn settled(&mut self) {
@@ -458,6 +467,14 @@ impl World {
         whole: &BTreeMap<u32, (u64, u64)>,
     ) {
         let left = self.chip.follow(&self.soft, changes);
+        for c in changes {
+            if let ChangeKind::Gone { .. } = c.kind {
+                self.kept.flows.remove(&c.flow);
+                let counters = self.kept.counters.values_mut();
+                counters.for_each(|all| all.retain(|f| *f != c.flow));
+            }
+        }
+        self.keep();
         let gone = changes
             .iter()
             .filter(|c| matches!(c.kind, ChangeKind::Gone { .. }));
@@ -565,6 +582,7 @@ impl World {
             }
         };
         self.chip.set_ports(may, self.no_fragments);
+        self.keep();
         self.settled();
     }
 
@@ -630,7 +648,8 @@ impl World {
         .unwrap();
         self.ports_changed();
         self.chip.follow_all(&self.soft, self.now);
-        self.chip.lose_counts(&self.soft, self.now);
+        self.chip
+            .restore_counts(Some(&self.kept), &self.soft, self.now);
     }
 
     pub fn read(&mut self) {
@@ -696,6 +715,13 @@ impl World {
             );
         }
         assert_eq!(self.last_counts(), 0, "last counts never come");
+        self.keep();
+        let past = self.chip.past();
+        for n in self.whole.flows_of(TABLE_ALL) {
+            let of = |p: &Past| p.flows.get(&n).copied().unwrap_or_default();
+            assert_eq!(of(&past), of(&self.kept), "what is written of {n}");
+        }
+        assert_eq!(past.counters, self.kept.counters);
     }
 
     /// Of how many flows that went the last counts are on their way still.

@@ -48,6 +48,8 @@ pub fn step(all: &mut [&mut World]) -> bool {
     let now = all.iter().map(|w| w.now).max().unwrap() + MS;
     for w in all.iter_mut() {
         w.now = now;
+        // Of what the chip does in its turn nothing is written down before the next one
+        w.keep();
         w.chip.turn(now);
     }
     if all.iter().any(|w| w.chip.lost().is_some()) {

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counts over the end of a process: what of them is written down, so that the next one, with what the chip's counters say
+//! then, comes to the same sums.
+//!
+//! ```text
+//!   a flow's sum = base (counters that are gone) + what its counters say     written down: bases, and whose a counter is
+//! ```
+//!
+//! So nothing has to be written while packets are counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tandem_abi::raw;
+use tandem_ofcompose::FlowId;
+
+use super::{Counted, Counter, Counts, IDS, Tally};
+
+/// What an earlier process has written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// The counter that was taken last.
+    pub last: u32,
+    /// Bases, where they are not nothing.
+    pub flows: BTreeMap<FlowId, Counted>,
+    /// Whose a counter is.
+    pub counters: BTreeMap<u32, Vec<FlowId>>,
+}
+
+/// What of it is to be written down anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Nothing of what was written down holds any more.
+    pub anew: bool,
+    /// The counter that was taken last.
+    pub last: u32,
+    /// Bases.
+    pub flows: Vec<(FlowId, Counted)>,
+    /// Whose a counter is; `None`: it is gone.
+    pub counters: Vec<(u32, Option<Vec<FlowId>>)>,
+}
+
+impl Past {
+    /// As it is with what is new.
+    pub fn take(&mut self, unwritten: Unwritten) {
+        if unwritten.anew {
+            *self = Past::default();
+        }
+        self.last = unwritten.last;
+        self.flows.extend(unwritten.flows);
+        for (id, flows) in unwritten.counters {
+            match flows {
+                Some(flows) => self.counters.insert(id, flows),
+                None => self.counters.remove(&id),
+            };
+        }
+    }
+}
+
+/// What is not written down yet.
+#[derive(Debug, Default)]
+pub(super) struct Changed {
+    pub anew: bool,
+    pub flows: BTreeSet<FlowId>,
+    pub counters: BTreeSet<u32>,
+}
+
+impl Counts {
+    fn last(&self) -> u32 {
+        self.base + self.last_id
+    }
+
+    /// What is new.
+    pub fn take_unwritten(&mut self) -> Unwritten {
+        let changed = std::mem::take(&mut self.changed);
+        Unwritten {
+            anew: changed.anew,
+            last: self.last(),
+            flows: changed
+                .flows
+                .iter()
+                .map(|f| (*f, self.base_of(*f)))
+                .collect(),
+            counters: changed
+                .counters
+                .iter()
+                .map(|id| (*id, self.whose(*id)))
+                .collect(),
+        }
+    }
+
+    /// All that there is.
+    pub fn past(&self) -> Past {
+        let flows = self.of.keys().chain(&self.uncounted);
+        let flows = flows.map(|f| (*f, self.base_of(*f)));
+        let counters = self.counters.keys();
+        Past {
+            last: self.last(),
+            flows: flows.filter(|(_, c)| *c != Counted::default()).collect(),
+            counters: counters
+                .filter_map(|id| Some((*id, self.whose(*id)?)))
+                .collect(),
+        }
+    }
+
+    fn whose(&self, id: u32) -> Option<Vec<FlowId>> {
+        let c = self.counters.get(&id)?;
+        let now = |t: &Tally| {
+            let flow = self.sums.get(t)?.flow?;
+            (self.of.get(&flow) == Some(t)).then_some(flow)
+        };
+        Some(c.tallies.iter().filter_map(now).collect())
+    }
+
+    fn base_of(&self, flow: FlowId) -> Counted {
+        let sum = self.of.get(&flow).and_then(|t| self.sums.get(t));
+        let base = sum.map_or_else(Counted::default, |s| Counted {
+            packets: s.base.0,
+            bytes: s.base.1,
+            ..s.counted
+        });
+        let lost = self.uncounted.contains(&flow);
+        Counted {
+            lost: base.lost || lost,
+            lost_bytes: base.lost_bytes || lost,
+            ..base
+        }
+    }
+
+    /// These are an earlier process's. What its counters say is not known yet.
+    pub fn restore(&mut self, past: &Past, slice: crate::Slice, bytes: bool) {
+        self.restored = true;
+        self.last_id = past.last.saturating_sub(self.base).min(IDS);
+        // The rest is as it was written
+        let all = past.counters.values().flatten();
+        self.changed.flows.extend(past.flows.keys().chain(all));
+        for (flow, c) in &past.flows {
+            let (_, s) = self.sum(*flow);
+            s.counted = *c;
+            s.counted.lost_bytes |= !bytes && c.packets > 0;
+            s.base = (c.packets, c.bytes);
+        }
+        for (id, flows) in &past.counters {
+            let own = slice.has_counter(*id);
+            let mut tallies = Vec::new();
+            for flow in flows {
+                let (tally, s) = self.sum(*flow);
+                s.counted.lost |= !own;
+                s.counted.lost_bytes |= !bytes;
+                s.live += u32::from(own);
+                s.past += u32::from(own);
+                tallies.push(tally);
+            }
+            if own {
+                self.pasts += 1;
+                let c = Counter {
+                    tallies,
+                    packets: 0,
+                    bytes: 0,
+                    retires: false,
+                    past: true,
+                };
+                self.counters.insert(*id, c);
+            }
+        }
+    }
+
+    /// A flow that may have been met, of which nothing is written down.
+    pub fn know(&mut self, flow: FlowId, now_ns: u64) {
+        self.sum(flow);
+        self.used.insert(flow, now_ns);
+    }
+
+    /// What the chip says of the counters of an earlier process. False: it has such as were taken when nobody wrote it down
+    /// any more.
+    pub fn settle_past(&mut self, held: &BTreeMap<u32, raw::tnd_acl_counter>, now_ns: u64) -> bool {
+        self.restored = false;
+        let past = self.counters.iter().filter(|(_, c)| c.past);
+        let past: Vec<u32> = past.map(|(id, _)| *id).collect();
+        for id in past {
+            match held.get(&id) {
+                Some(c) => {
+                    self.tell(c, false, now_ns);
+                }
+                None => self.lose(id, now_ns),
+            }
+        }
+        let last = self.last();
+        let newer = |id: &u32| matches!((id.wrapping_sub(last)) & IDS, 1..=0x7f_ffff);
+        !held
+            .keys()
+            .any(|id| newer(id) && !self.counters.contains_key(id))
+    }
+
+    /// Rows' counters are those that the chip has for them, if they are of the same flows; others have numbers that the chip
+    /// does not have. Which they are now, in the same order. What nobody has is read for the last time.
+    pub fn hand_over(
+        &mut self,
+        rows: &[(u32, Option<u32>)],
+        held: &BTreeMap<u32, raw::tnd_acl_counter>,
+        now_ns: u64,
+    ) -> Vec<u32> {
+        let own: BTreeSet<u32> = rows.iter().map(|(id, _)| *id).collect();
+        let mut left: BTreeSet<u32> = self.counters.keys().copied().collect();
+        left.retain(|id| !own.contains(id));
+        let mut new = Vec::with_capacity(rows.len());
+        for (id, there) in rows {
+            let same = |t: &u32| {
+                let of = |id: &u32| {
+                    let c = self.counters.get(id)?;
+                    Some(c.tallies.iter().copied().collect::<BTreeSet<Tally>>())
+                };
+                of(t) == of(id)
+            };
+            let there = there.filter(|t| left.contains(t)).filter(same);
+            if let Some(there) = there.filter(|_| self.counters.contains_key(id)) {
+                left.remove(&there);
+                self.end(*id);
+                new.push(there);
+                continue;
+            }
+            if held.contains_key(id)
+                && let Some(c) = self.counters.remove(id)
+            {
+                let number = loop {
+                    let n = self.number();
+                    if !held.contains_key(&n) {
+                        break n;
+                    }
+                };
+                self.changed.counters.extend([*id, number]);
+                self.counters.insert(number, c);
+                new.push(number);
+                continue;
+            }
+            new.push(*id);
+        }
+        let over = self.counters.len() > self.size as usize;
+        for id in left {
+            match over {
+                true => self.lose(id, now_ns),
+                false => self.retire(id),
+            }
+        }
+        new
+    }
+
+    /// What was answered of any flow is not known.
+    pub fn lose_all(&mut self, now_ns: u64) {
+        let all: Vec<Tally> = self.of.values().copied().collect();
+        for t in all {
+            self.unknown(t, now_ns);
+        }
+    }
+}
