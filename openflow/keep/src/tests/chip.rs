@@ -28,7 +28,7 @@ fn what_a_chip_answered_is_the_same_flows() {
     while let Some(slice) = w.journal.slice(&w.switch, 100) {
         w.append(&slice);
     }
-    let mut change = |w: &mut World, m: FlowMod| {
+    let change = |w: &mut World, m: FlowMod| {
         w.switch.flow_mod(&m, SECOND, &mut Vec::new()).unwrap();
         w.tell(Some(&m));
         let n = |dst: u128| {

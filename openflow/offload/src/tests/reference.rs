@@ -92,7 +92,12 @@ fn places(w: &World) -> Vec<Placed> {
         .iter()
         .map(|(i, f)| (*i, f.clone()))
         .collect();
-    flows.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then_with(|| b.0.cmp(&a.0)));
+    // Which of two that never meet is in front nobody says; wide rows of one may meet the other
+    let tie = |a: Id, b: Id| {
+        let place = |id| w.offload.flows[&id].place;
+        w.offload.order.cmp(place(b), place(a))
+    };
+    flows.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then_with(|| tie(a.0, b.0)));
     let mut placed: Vec<Placed> = Vec::new();
     for (n, (id, flow)) in flows.iter().enumerate() {
         let mut p = Placed {

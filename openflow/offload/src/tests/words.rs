@@ -347,7 +347,7 @@ fn reasons_of_what_traps() {
         (Wanted::Act(Act::Cpu), "it goes to the controller"),
         (
             Wanted::Beyond(Beyond::Group),
-            "it goes through a group that chooses a bucket",
+            "it goes through a group that chooses a bucket for each packet, or through too many",
         ),
     ] {
         let flow = exactly(9, &station, 1);
