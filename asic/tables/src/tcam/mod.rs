@@ -235,7 +235,7 @@ impl<T> Matcher<T> {
         let what = self.rule(at)?.what;
         for kind in FrameKind::ALL {
             if what.fits(kind) {
-                self.unlink(kind, at, &what);
+                self.unlink(kind, at, &what, priority);
             }
         }
         self.free.push(at);
@@ -381,13 +381,11 @@ impl<T> Matcher<T> {
         if let Some(Some(r)) = self.rules.get_mut(at as usize) {
             r.next[kind as usize] = after;
         }
-        tuple.best = tuple.best.min(priority);
-        tuple.rules += 1;
-        tuple.sure &= what.ranges == Ranges::default() && tuple.exact();
+        tuple.count(priority, what.ranges != Ranges::default(), true);
         list.sort_by_key(|t| t.best);
     }
 
-    fn unlink(&mut self, kind: FrameKind, at: u32, what: &Match) {
+    fn unlink(&mut self, kind: FrameKind, at: u32, what: &Match, priority: u32) {
         let k = kind as usize;
         let mask = Self::mask(kind, what);
         let Some(place) = self.tuples[k].iter().position(|t| t.mask == mask) else {
@@ -419,24 +417,13 @@ impl<T> Matcher<T> {
                 i = r.next[k];
             }
         }
-        tuple.rules -= 1;
-        if tuple.rules == 0 {
+        let Some(tuple) = self.tuples[k].get_mut(place) else {
+            return;
+        };
+        tuple.count(priority, what.ranges != Ranges::default(), false);
+        if tuple.is_empty() {
             self.tuples[k].remove(place);
             return;
-        }
-        let mut best = u32::MAX;
-        let mut plain = true;
-        for first in self.tuples[k].get(place).into_iter().flat_map(Tuple::heads) {
-            best = best.min(first.priority);
-            let mut i = first.rule;
-            while let Some(r) = self.rule(i) {
-                plain &= r.what.ranges == Ranges::default();
-                i = r.next[k];
-            }
-        }
-        if let Some(t) = self.tuples[k].get_mut(place) {
-            t.best = best;
-            t.sure = plain && t.exact();
         }
         self.tuples[k].sort_by_key(|t| t.best);
     }

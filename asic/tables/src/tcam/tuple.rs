@@ -1,6 +1,7 @@
 //! The rules of one mask: a hash from the masked key to the first of them.
 
 use super::{NONE, WORDS, Words, word};
+use std::collections::BTreeSet;
 
 /// What tells the keys of one mask apart.
 type Tag = [u64; 3];
@@ -36,21 +37,28 @@ pub(super) struct Tuple {
     pub(super) mask: Words,
     /// Lowest priority number of its rules.
     pub(super) best: u32,
-    pub(super) rules: u32,
+    /// The priority numbers of all.
+    priorities: BTreeSet<u32>,
+    /// How many of them have ranges.
+    ranged: usize,
     /// A cell that matches is a hit: nothing else to compare.
     pub(super) sure: bool,
     narrow: bool,
     /// Words that the mask touches, for wide ones.
     used: Vec<u8>,
     cells: Box<[Cell]>,
-    /// A bit for each hash that is in a cell; [`FILTER`] bits for a cell. Most tuples have nothing for a frame, and this says
-    /// so without a guess.
+    /// A bit for each hash that is in a cell, and for some that were; [`FILTER`] bits for a cell. Most tuples have nothing for
+    /// a frame, and this says so without a guess.
     filter: Box<[u64]>,
     filled: usize,
+    /// Keys that left a bit in the filter.
+    left: usize,
 }
 
 /// See [`Tuple::filter`]: at half of the cells filled, one in 32 says perhaps for nothing.
 const FILTER: usize = 16;
+/// One in so many cells may have left a bit: a key that goes costs as little as one that comes.
+const LEFT: usize = 8;
 const CELLS: usize = 4;
 
 fn filter(cells: usize) -> Box<[u64]> {
@@ -63,7 +71,8 @@ impl Tuple {
         Tuple {
             mask,
             best: u32::MAX,
-            rules: 0,
+            priorities: BTreeSet::new(),
+            ranged: 0,
             sure: narrow,
             narrow,
             used: (0..WORDS)
@@ -73,12 +82,28 @@ impl Tuple {
             cells: vec![EMPTY; CELLS].into_boxed_slice(),
             filter: filter(CELLS),
             filled: 0,
+            left: 0,
         }
     }
 
-    /// Does the tag of a cell hold all of the masked key?
-    pub(super) fn exact(&self) -> bool {
-        self.narrow
+    /// A rule comes, or goes.
+    pub(super) fn count(&mut self, priority: u32, ranged: bool, comes: bool) {
+        let new = match comes {
+            true => self.priorities.insert(priority),
+            false => self.priorities.remove(&priority),
+        };
+        match (new && ranged, comes) {
+            (true, true) => self.ranged += 1,
+            (true, false) => self.ranged -= 1,
+            (false, _) => {}
+        }
+        self.best = self.priorities.first().copied().unwrap_or(u32::MAX);
+        self.sure = self.narrow && self.ranged == 0;
+    }
+
+    /// Has it no rule?
+    pub(super) fn is_empty(&self) -> bool {
+        self.priorities.is_empty()
     }
 
     #[inline]
@@ -109,8 +134,7 @@ impl Tuple {
     /// The word and the bit of a hash in the filter.
     #[inline]
     fn bit(&self, hash: u64) -> (usize, u32) {
-        let i = (hash >> 32) as usize;
-        ((i / 64) & (self.filter.len() - 1), i as u32 % 64)
+        bit(hash, self.filter.len() - 1)
     }
 
     /// False: no rule has this key.
@@ -141,7 +165,7 @@ impl Tuple {
             let old = std::mem::take(&mut self.cells);
             self.cells = vec![EMPTY; old.len() * 2].into_boxed_slice();
             self.filter = filter(self.cells.len());
-            self.filled = 0;
+            (self.filled, self.left) = (0, 0);
             for c in old.iter().filter(|c| c.first.rule != NONE) {
                 self.place(*c);
             }
@@ -174,24 +198,52 @@ impl Tuple {
     /// A key has no rule any more.
     pub(super) fn clear(&mut self, key: &Words) {
         let tag = self.tag(key);
-        let rest: Vec<Cell> = self
-            .cells
-            .iter()
-            .filter(|c| c.first.rule != NONE && c.tag != tag)
-            .copied()
-            .collect();
-        self.cells.fill(EMPTY);
-        self.filter.fill(0);
-        self.filled = 0;
-        for c in rest {
-            self.place(c);
+        let mask = self.cells.len() - 1;
+        let at = |i: usize| self.cells.get(i).filter(|c| c.first.rule != NONE);
+        let mut hole = self.home(&tag);
+        while at(hole).is_some_and(|c| c.tag != tag) {
+            hole = (hole + 1) & mask;
+        }
+        if at(hole).is_none() {
+            return;
+        }
+        // What stands behind the hole moves up, unless it would get before its own place
+        let mut i = (hole + 1) & mask;
+        while let Some(c) = self.cells.get(i).copied().filter(|c| c.first.rule != NONE) {
+            let home = self.home(&c.tag);
+            if (i.wrapping_sub(home) & mask) >= (i.wrapping_sub(hole) & mask) {
+                self.put(hole, c);
+                hole = i;
+            }
+            i = (i + 1) & mask;
+        }
+        self.put(hole, EMPTY);
+        self.filled -= 1;
+        self.left += 1;
+        if self.filled == 0 || self.left * LEFT > self.cells.len() {
+            self.mark();
         }
     }
 
-    /// The first rule of each key.
-    pub(super) fn heads(&self) -> impl Iterator<Item = First> {
-        let all = self.cells.iter().map(|c| c.first);
-        all.filter(|f| f.rule != NONE)
+    fn put(&mut self, at: usize, cell: Cell) {
+        if let Some(c) = self.cells.get_mut(at) {
+            *c = cell;
+        }
+    }
+
+    /// The filter has the bits of what is there, and no others.
+    fn mark(&mut self) {
+        self.left = 0;
+        let mut bits = std::mem::take(&mut self.filter);
+        bits.fill(0);
+        let words = bits.len() - 1;
+        for c in self.cells.iter().filter(|c| c.first.rule != NONE) {
+            let (word, bit) = bit(hash(&c.tag), words);
+            if let Some(w) = bits.get_mut(word) {
+                *w |= 1 << bit;
+            }
+        }
+        self.filter = bits;
     }
 }
 
@@ -199,6 +251,13 @@ impl Tuple {
 #[inline]
 fn same(a: &Tag, b: &Tag) -> bool {
     a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b)) == 0
+}
+
+/// The word and the bit of a hash, of words up to a number that is one less than a power of two.
+#[inline]
+fn bit(hash: u64, last: usize) -> (usize, u32) {
+    let i = (hash >> 32) as usize;
+    ((i / 64) & last, i as u32 % 64)
 }
 
 /// Hash of a tag.
