@@ -150,6 +150,9 @@ fn serve(
                 until_ns: now + SLEEP_NS,
             },
         };
+        if !worked && matches!(wait, Wait::Look { .. }) && spin.yields(now) {
+            std::thread::yield_now();
+        }
         asic.wait(now, wait, &mut || {
             bell.drain();
         });

@@ -25,6 +25,10 @@ pub struct Spin {
     /// Taken from ports before the window began.
     frames: u64,
     busy_until: u64,
+    /// Taken from ports before the last turn with work.
+    seen: u64,
+    /// That turn was the driver's alone.
+    driver: bool,
 }
 
 impl Spin {
@@ -37,6 +41,8 @@ impl Spin {
             window_at: now_ns,
             frames: 0,
             busy_until: 0,
+            seen: 0,
+            driver: false,
         }
     }
 
@@ -44,6 +50,8 @@ impl Spin {
     pub fn turned(&mut self, now_ns: u64, worked: bool, frames: u64) {
         if worked {
             self.worked_at = now_ns;
+            self.driver = frames == self.seen;
+            self.seen = frames;
         }
         if frames.saturating_sub(self.frames) >= BUSY_FRAMES {
             self.busy_until = now_ns + WINDOW_NS;
@@ -57,6 +65,13 @@ impl Spin {
     #[must_use]
     pub fn busy(&self, now_ns: u64) -> bool {
         now_ns < self.busy_until
+    }
+
+    /// Nothing but the driver's commands was there to be done: who waits for their answers may be waiting for this very
+    /// processor. Where frames came it is not given away, as they would wait until it is back.
+    #[must_use]
+    pub fn yields(&self, now_ns: u64) -> bool {
+        self.driver && !self.busy(now_ns)
     }
 
     /// It is too early to sleep.
@@ -101,6 +116,23 @@ mod tests {
         assert!(asleep(63, 1_000_000) >= 97);
         // a burst each 5 ms is no traffic to wait for: it costs the long time once
         assert!(asleep(64, 5_000_000) >= 95);
+    }
+
+    #[test]
+    fn it_lets_others_go_on_behind_commands_alone() {
+        let mut spin = Spin::new(SPIN, 0);
+        spin.turned(0, true, 0);
+        assert!(spin.yields(0));
+        spin.turned(1_000, true, 1);
+        assert!(!spin.yields(1_000));
+        spin.turned(2_000, false, 1);
+        assert!(!spin.yields(2_000));
+        spin.turned(3_000, true, 1);
+        spin.turned(4_000, false, 1);
+        assert!(spin.yields(4_000));
+        spin.turned(5_000, true, 65);
+        spin.turned(6_000, true, 65);
+        assert!(!spin.yields(6_000), "busy");
     }
 
     #[test]

@@ -113,8 +113,8 @@ impl Setup {
 enum What {
     Write(Target),
     Port,
-    /// The last question to a counter.
-    Last(u32),
+    /// The last question to a counter; whether its end is queued behind it.
+    Last(u32, bool),
     /// A page of all ports' counters, of all rows'.
     ReadPorts,
     Read,

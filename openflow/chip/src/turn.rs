@@ -155,7 +155,12 @@ impl Chip {
             for id in self.counts.ask() {
                 let mut query = Command::of(raw::TND_OP_QUERY, &counter(id));
                 query.output = true;
-                self.aside(What::Last(id), query);
+                // its end behind the question, so that the answer is no reason to wake the chip again
+                let ends = self.writes_now();
+                self.aside(What::Last(id, ends), query);
+                if ends {
+                    self.drop_object(Target::Counter(id), Scope::Nothing, false);
+                }
             }
         }
         if self.leases()
@@ -241,6 +246,10 @@ impl Chip {
             self.flights.push(flight);
             self.queue.pop_front();
         }
+        // what a full chip made wait once is not kept room for
+        if self.queue.is_empty() && self.queue.capacity() > 4 * FLIGHTS {
+            self.queue.shrink_to(FLIGHTS);
+        }
     }
 
     fn answered(&mut self, outcome: Outcome, now_ns: u64) {
@@ -268,20 +277,20 @@ impl Chip {
             },
             What::Port if ok || flight.void => {}
             What::Port => self.lose("a port can't be written"),
-            What::Last(id) if ok => {
+            What::Last(id, ends) if ok => {
                 let told = records::<raw::tnd_acl_counter>(&output).next();
                 if told.is_some_and(|(c, _)| self.counts.tell(&c, true, now_ns)) {
-                    self.drop_object(Target::Counter(id), Scope::Nothing, false);
+                    self.counter_told(id, ends);
                 } else {
                     self.counts.not_asked(id);
                 }
             }
             // asked again, a device that refuses would refuse again
-            What::Last(id) if status.is_some() => {
+            What::Last(id, ends) if status.is_some() => {
                 self.counts.lose(id, now_ns);
-                self.drop_object(Target::Counter(id), Scope::Nothing, false);
+                self.counter_told(id, ends);
             }
-            What::Last(id) => self.counts.not_asked(id),
+            What::Last(id, _) => self.counts.not_asked(id),
             What::ReadPorts if ok => {
                 for (p, _) in records::<raw::tnd_port_stats>(&output).take(cpl.out_count as usize) {
                     self.totals.tell(p);
@@ -323,6 +332,14 @@ impl Chip {
                 self.aside(What::Release, release(0, token));
             }
             What::Release => self.room.freed(),
+        }
+    }
+
+    /// Nobody needs a counter any more. Of an end that was queued behind the question it is not known whether it was thrown
+    /// away with all that waited, unless that is all written now.
+    fn counter_told(&mut self, id: u32, ends: bool) {
+        if !ends || !self.writes_now() {
+            self.drop_object(Target::Counter(id), Scope::Nothing, false);
         }
     }
 
@@ -419,7 +436,7 @@ impl Chip {
         }
         for what in waits {
             match what {
-                What::Last(id) => self.counts.not_asked(id),
+                What::Last(id, _) => self.counts.not_asked(id),
                 What::Read | What::ReadPorts => self.counts.ends(false),
                 What::Lease => self.room.lost(),
                 What::Write(_) | What::Port | What::Release => {}

@@ -229,15 +229,18 @@ impl Asic {
         self.links.get(&port).copied().unwrap_or_default()
     }
 
-    /// The connection stands, or is made anew. When to be called again at the latest.
+    /// The connection stands, or is made anew. `told`: one of its descriptors is readable, as they are when it ends. When to
+    /// be called again at the latest.
     pub fn look_after(
         &mut self,
+        told: bool,
         lsis: &mut [Lsi],
         to_chip: &mut ToChip,
         poller: &Poller,
         now_ns: u64,
     ) -> u64 {
-        if let Some(e) = self.sal.as_ref().and_then(|s| s.check().err()) {
+        let sal = self.sal.as_ref().filter(|_| told);
+        if let Some(e) = sal.and_then(|s| s.check().err()) {
             self.part(lsis, to_chip, poller, now_ns);
             lose(lsis, &e.to_string());
             self.sal = None;

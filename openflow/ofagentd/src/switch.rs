@@ -195,8 +195,9 @@ impl Plant {
         }
     }
 
-    /// What the chip has to say, and what is to be said to it. When to be called again at the latest.
-    fn turn_asic(&mut self, now_ns: u64) -> u64 {
+    /// What the chip has to say, and what is to be said to it. `told`: it has rung, or its end. When to be called again at the
+    /// latest.
+    fn turn_asic(&mut self, told: bool, now_ns: u64) -> u64 {
         let Some(asic) = &mut self.asic else {
             return u64::MAX;
         };
@@ -205,7 +206,7 @@ impl Plant {
         for chip in lsis.iter_mut().filter_map(|l| l.agent.chip_mut()) {
             chip.turn(now_ns);
         }
-        let next = asic.look_after(lsis, to_chip, &self.poller, now_ns);
+        let next = asic.look_after(told, lsis, to_chip, &self.poller, now_ns);
         let chips = lsis.iter_mut().filter_map(|l| l.agent.chip_mut());
         let due = chips.filter_map(|c| c.next_ns()).min();
         match more {
@@ -508,7 +509,8 @@ impl Plant {
                 counted = now;
                 self.count();
             }
-            next = next.min(self.turn_asic(now)).min(self.play(now));
+            let told = ready.iter().any(|r| r.token == Token::Chip);
+            next = next.min(self.turn_asic(told, now)).min(self.play(now));
             next = next.min(self.turn_switches(now));
             if self.flush() {
                 next = next.min(now + FULL_NS);
@@ -517,7 +519,8 @@ impl Plant {
             let posts = chips.map(|c| c.mark()).fold(0, u64::wrapping_add);
             if posts != posted || self.lsis.iter().any(|l| l.links.has_written()) {
                 posted = posts;
-                awake = now + AWAKE_NS;
+                // from its end: a turn may take as long
+                awake = clock::now_ns() + AWAKE_NS;
             }
             let more = self.lsis.iter().any(|l| l.links.has_more());
             if more || !jobs.is_empty() {
