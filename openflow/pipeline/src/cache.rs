@@ -90,14 +90,40 @@ impl Way {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-struct Line([u64; LINE]);
+/// Slots, each of so many lines. Zeros that come from the system are pages that nothing stands behind until one is written: a
+/// switch whose chip answers has them for nothing.
+#[derive(Clone, Debug, Default)]
+struct Slots {
+    words: Vec<u64>,
+    /// Words before the first line of the processor's cache.
+    skip: usize,
+}
+
+impl Slots {
+    fn new(lines: usize) -> Slots {
+        let words = vec![0; (lines + 1) * LINE];
+        let skip = words.as_ptr().align_offset(LINE * 8) % LINE;
+        Slots { words, skip }
+    }
+
+    /// The lines from this one on.
+    #[inline]
+    fn get(&self, at: usize, lines: usize) -> Option<&[u64]> {
+        let from = self.skip + at * LINE;
+        self.words.get(from..from + lines * LINE)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, at: usize, lines: usize) -> Option<&mut [u64]> {
+        let from = self.skip + at * LINE;
+        self.words.get_mut(from..from + lines * LINE)
+    }
+}
 
 /// A word of a slot.
 #[inline]
-fn word(slot: &[Line], at: usize) -> u64 {
-    slot.get(at / LINE).map_or(0, |l| l.0[at % LINE])
+fn word(slot: &[u64], at: usize) -> u64 {
+    slot.get(at).copied().unwrap_or(0)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +137,7 @@ struct Added {
 /// The cache. Of size 0 it holds nothing.
 #[derive(Clone, Debug)]
 pub struct Cache {
-    slots: Vec<Line>,
+    slots: Slots,
     /// Pairs of slots, a power of two, or 0.
     pairs: usize,
     mask: Key,
@@ -139,7 +165,7 @@ impl Cache {
             (slots / 2).next_power_of_two()
         };
         Cache {
-            slots: vec![Line::default(); pairs * 2],
+            slots: Slots::new(pairs * 2),
             pairs,
             mask: Key::default(),
             words: Vec::new(),
@@ -158,9 +184,9 @@ impl Cache {
     pub fn flush(&mut self, mask: Key) {
         self.mask = mask;
         self.words = (0u8..).zip(mask.0).filter(|(_, w)| *w != 0).collect();
-        self.slots.clear();
-        self.slots
-            .resize(self.pairs * 2 * self.stride(), Line::default());
+        // Before the new ones are there: both would be twice as many
+        self.slots = Slots::default();
+        self.slots = Slots::new(self.pairs * 2 * self.stride());
         self.log.clear();
         self.added = 1;
     }
@@ -173,7 +199,7 @@ impl Cache {
 
     /// Is this slot for that place?
     #[inline]
-    fn is_at(&self, slot: &[Line], place: &Place) -> bool {
+    fn is_at(&self, slot: &[u64], place: &Place) -> bool {
         let first = word(slot, 0);
         first >> 32 == u64::from(place.hash)
             && first as u32 != 0
@@ -254,7 +280,7 @@ impl Cache {
         let keys = self.words.len();
         let base = (place.hash as usize & self.pairs.wrapping_sub(1)) * 2 * stride;
         for at in [base, base + stride] {
-            let Some(slot) = self.slots.get(at..at + stride) else {
+            let Some(slot) = self.slots.get(at, stride) else {
                 break;
             };
             if !self.is_at(slot, place) {
@@ -278,9 +304,9 @@ impl Cache {
                 break;
             }
             if since != self.added
-                && let Some(first) = self.slots.get_mut(at)
+                && let Some([first, ..]) = self.slots.get_mut(at, 1)
             {
-                first.0[0] = u64::from(place.hash) << 32 | u64::from(self.added);
+                *first = u64::from(place.hash) << 32 | u64::from(self.added);
             }
             self.hits += 1;
             return Some(way);
@@ -326,7 +352,7 @@ impl Cache {
         let base = (place.hash as usize & (self.pairs - 1)) * 2 * stride;
         let same = |at: usize| {
             self.slots
-                .get(at..at + stride)
+                .get(at, stride)
                 .is_some_and(|s| word(s, 0) as u32 == 0 || self.is_at(s, place))
         };
         let at = if same(base) {
@@ -337,7 +363,7 @@ impl Cache {
             self.turn = self.turn.wrapping_mul(0x915f_77f5).wrapping_add(1);
             base + stride * (self.turn >> 31) as usize
         };
-        let Some(slot) = self.slots.get_mut(at..at + stride) else {
+        let Some(slot) = self.slots.get_mut(at, stride) else {
             return;
         };
         let meta = [
@@ -348,16 +374,10 @@ impl Cache {
                 | u64::from(u32::from_le_bytes(way.tables)) << 32,
         ];
         let keys = place.words.iter().take(self.words.len());
-        for (at, w) in meta
-            .iter()
-            .chain(keys)
-            .chain(&way.flows)
-            .take(META + self.words.len() + self.steps)
-            .enumerate()
-        {
-            if let Some(line) = slot.get_mut(at / LINE) {
-                line.0[at % LINE] = *w;
-            }
+        let words = meta.iter().chain(keys).chain(&way.flows);
+        let words = words.take(META + self.words.len() + self.steps);
+        for (to, w) in slot.iter_mut().zip(words) {
+            *to = *w;
         }
     }
 }

@@ -13,6 +13,7 @@
 //! are the same flow.
 use crate::key::Key;
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// No flow.
 pub const NONE: u32 = u32::MAX;
@@ -244,10 +245,13 @@ impl Subtable {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     highest: u16,
-    /// Of its mask, among the masks of the table.
+    /// Of its mask, among the masks of the table: see [`Table::by_rank`].
     rank: u32,
     subtable: u32,
 }
+
+/// Where a mask stands among others.
+type Rank = ((u32, Key), Key);
 
 /// One table. Chains of flows (same mask, same masked key) go through `next` of the flows, highest priority first: see
 /// [`crate::flows`].
@@ -255,6 +259,8 @@ struct Turn {
 pub struct Table {
     subtables: Vec<Option<Box<Subtable>>>,
     by_mask: BTreeMap<Key, u32>,
+    /// A number for each mask in the order of ranks, with gaps so that a new one seldom moves others, and its subtable.
+    by_rank: BTreeMap<Rank, (u32, u32)>,
     turns: Vec<Turn>,
     /// Flows in it.
     pub len: u32,
@@ -358,6 +364,7 @@ impl Table {
         }
         if sub.flows == 0 {
             self.by_mask.remove(mask);
+            self.by_rank.remove(&(mask.rank(), *mask));
             self.subtables[number] = None;
             self.turns.retain(|t| t.subtable as usize != number);
         } else if sub.highest() != before {
@@ -375,23 +382,36 @@ impl Table {
         };
         self.subtables[number] = Some(Box::new(Subtable::new(*mask)));
         self.by_mask.insert(*mask, number as u32);
-        // Ranks are numbers from 1: all masks are counted again, there are few and new ones are rare
-        let mut ranked: Vec<_> = self.by_mask.iter().map(|(m, n)| (m.rank(), *n)).collect();
-        ranked.sort_unstable();
-        let mut rank_of = vec![0; self.subtables.len()];
-        for (rank, (_, n)) in (1u32..).zip(&ranked) {
-            rank_of[*n as usize] = rank;
-        }
+        let (rank, subtable) = ((mask.rank(), *mask), number as u32);
+        let known = |of: Option<(&Rank, &(u32, u32))>| of.map(|(_, (n, _))| *n);
+        let (less, more) = (..rank, (Excluded(rank), Unbounded));
+        let low = known(self.by_rank.range(less).next_back()).unwrap_or(0);
+        let high = known(self.by_rank.range(more).next()).unwrap_or(u32::MAX);
+        let between = low + (high - low) / 2;
+        self.by_rank.insert(rank, (between, subtable));
         self.turns.push(Turn {
             highest: 0,
-            rank: 0,
-            subtable: number as u32,
+            rank: between,
+            subtable,
         });
-        for t in &mut self.turns {
-            t.rank = rank_of[t.subtable as usize];
+        if between == low {
+            self.spread();
         }
         self.sort();
         number
+    }
+
+    /// All numbers of masks anew, as far apart as they go.
+    fn spread(&mut self) {
+        let gap = u32::MAX / (self.by_rank.len() as u32 + 1);
+        let mut number_of = vec![0; self.subtables.len()];
+        for (n, (number, subtable)) in (1..).zip(self.by_rank.values_mut()) {
+            *number = n * gap;
+            number_of[*subtable as usize] = *number;
+        }
+        for t in &mut self.turns {
+            t.rank = number_of[t.subtable as usize];
+        }
     }
 
     fn turn(&mut self, number: usize) {
@@ -417,8 +437,35 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// A mask of some bits, by a number.
+    fn mask(n: u64) -> Key {
+        let mut key = Key::default();
+        key.0[1] = n;
+        key
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Turns of one priority go by the rank of their mask, whichever way masks come and go; far more than gaps last for.
+        #[test]
+        fn masks_stand_by_their_rank(all in proptest::collection::vec((0u64..1 << 20, any::<bool>()), 0..200), up in 0u64..200) {
+            let mut table = Table::default();
+            let mut there = BTreeSet::new();
+            let grows = (1..=up).map(|n| ((1 << n.min(40)) - 1 + n, true));
+            for (n, comes) in grows.chain(all) {
+                let (value, m) = (Key::default(), mask(n));
+                if comes && there.insert(n) {
+                    table.added(7, &value, &m, 5, (5, 1));
+                } else if !comes && there.remove(&n) {
+                    table.removed(7, &value, &m, 5, None);
+                }
+            }
+            let mut want: Vec<_> = there.iter().map(|n| mask(*n)).collect();
+            want.sort_by_key(|m| std::cmp::Reverse((m.rank(), *m)));
+            let has = table.turns.iter().map(|t| table.subtables[t.subtable as usize].as_ref().unwrap().mask);
+            prop_assert_eq!(has.collect::<Vec<_>>(), want);
+        }
 
         /// The index holds what was put in and not taken out, whatever the hashes.
         #[test]
