@@ -514,7 +514,8 @@ fn of_pipeline(flow: &flows::Flow) -> Flow {
         ..*o
     };
     let asked = flow.matching.fields.iter().filter(|o| o.mask != 0);
-    let mut fields: Vec<Oxm> = asked.map(own).collect();
+    let mut fields = Vec::with_capacity(flow.matching.fields.len());
+    fields.extend(asked.map(own));
     fields.sort_by_key(|o| o.field);
     Flow {
         table: flow.table,

@@ -153,7 +153,8 @@ fn tagged(fields: &[Oxm]) -> Option<bool> {
 
 /// Two matches as one, fields in order; `None`: no packet has both.
 pub(crate) fn both(a: &[Oxm], b: &[Oxm]) -> Option<Vec<Oxm>> {
-    let mut all = a.to_vec();
+    let mut all = Vec::with_capacity(a.len() + b.len());
+    all.extend_from_slice(a);
     for o in b.iter().filter(|o| o.mask != 0) {
         match all.iter_mut().find(|p| p.field == o.field) {
             Some(p) if (p.value ^ o.value) & p.mask & o.mask != 0 => return None,

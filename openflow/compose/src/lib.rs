@@ -124,7 +124,8 @@ pub struct Compose {
     pub(crate) limits: Limits,
     pub(crate) ports: Ports,
     pub(crate) groups: Groups,
-    pub(crate) flows: HashMap<FlowId, Known>,
+    /// Boxed: a table that grows has room for twice as many.
+    pub(crate) flows: HashMap<FlowId, Box<Known>>,
     pub(crate) tables: BTreeMap<u8, Table>,
     pub(crate) nodes: Vec<Option<Box<Node>>>,
     pub(crate) free: Vec<NodeId>,

@@ -76,7 +76,8 @@ pub(crate) enum Owner {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    live: HashMap<RuleId, (Owner, Rule)>,
+    /// Boxed: a table that grows has room for twice as many.
+    live: HashMap<RuleId, Box<(Owner, Rule)>>,
     of: HashMap<Owner, RuleId>,
     /// Those that ask for a source.
     from: HashMap<u64, BTreeSet<RuleId>>,
@@ -92,11 +93,11 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub fn iter(&self) -> impl Iterator<Item = (RuleId, &Rule)> {
-        self.live.iter().map(|(id, (_, r))| (*id, r))
+        self.live.iter().map(|(id, l)| (*id, &l.1))
     }
 
     pub fn get(&self, id: RuleId) -> Option<&Rule> {
-        self.live.get(&id).map(|(_, r)| r)
+        self.live.get(&id).map(|l| &l.1)
     }
 
     pub fn of(&self, owner: Owner) -> Option<RuleId> {
@@ -106,8 +107,9 @@ impl Rules {
     /// The rule of an owner, or that there is none.
     pub fn put(&mut self, owner: Owner, rule: Option<Rule>) {
         if let Some(id) = self.of.remove(&owner)
-            && let Some((_, old)) = self.live.remove(&id)
+            && let Some(live) = self.live.remove(&id)
         {
+            let (_, old) = *live;
             self.index(id, &old, false);
             if let Some(None) = self.told.get(&id) {
                 self.told.remove(&id);
@@ -122,7 +124,7 @@ impl Rules {
             self.next
         });
         self.index(id, &rule, true);
-        self.live.insert(id, (owner, rule));
+        self.live.insert(id, Box::new((owner, rule)));
         self.of.insert(owner, id);
         self.told.insert(id, None);
     }
@@ -146,7 +148,7 @@ impl Rules {
             }
         }
         for id in new {
-            let Some((owner, rule)) = self.live.get(&id).cloned() else {
+            let Some((owner, rule)) = self.live.get(&id).map(|l| (**l).clone()) else {
                 continue;
             };
             if let Some((old_id, old)) = gone.remove(&rule.same_place()) {
@@ -168,7 +170,7 @@ impl Rules {
                         counted: rule.counted,
                     });
                 }
-                self.live.insert(old_id, (owner, rule));
+                self.live.insert(old_id, Box::new((owner, rule)));
                 continue;
             }
             out.push(Change::Add {
@@ -263,7 +265,7 @@ impl Compose {
             }
         };
         for id in ids {
-            let Some((owner, rule)) = self.rules.live.get(&id) else {
+            let Some((owner, rule)) = self.rules.live.get(&id).map(|l| &**l) else {
                 continue;
             };
             let (owner, only, unknown) = (*owner, self.only(rule), self.unknown(rule));

@@ -54,7 +54,7 @@ pub(crate) struct Node {
     pub to: Option<u8>,
     pub below: BTreeSet<NodeId>,
     /// The child that has all of its packets.
-    pub covered: Option<(Step, FlowId)>,
+    pub covered: Option<Box<(Step, FlowId)>>,
     /// Its table's sources are one question.
     pub sourced: Option<Sourced>,
     /// Rules below.
@@ -266,7 +266,7 @@ impl Compose {
             }
         }
         if let Some(x) = self.node_mut(n) {
-            (x.leaves, x.covered) = (leaves, covered);
+            (x.leaves, x.covered) = (leaves, covered.map(Box::new));
         }
         leaves
     }
@@ -387,11 +387,11 @@ impl Compose {
             .insert((step, id));
         self.flows.insert(
             id,
-            Known {
+            Box::new(Known {
                 flow,
                 step,
                 nodes: BTreeSet::new(),
-            },
+            }),
         );
         self.sort(id, true);
         self.touched(table, true);
@@ -401,7 +401,7 @@ impl Compose {
         let nodes = self.tables.get(&table).map(|t| t.nodes.clone());
         for n in nodes.into_iter().flatten() {
             let Some(x) = self.node(n) else { continue };
-            let behind = x.covered.is_some_and(|c| c < (step, id))
+            let behind = x.covered.as_deref().is_some_and(|c| *c < (step, id))
                 || x.sourced.is_some_and(|s| s.step <= step);
             if x.to != Some(table) || behind {
                 continue;
@@ -433,7 +433,7 @@ impl Compose {
             for n in nodes {
                 let Some(x) = self.node(n) else { continue };
                 let (up, leaves) = (x.up, x.leaves);
-                let covered = self.node(up).and_then(|x| x.covered);
+                let covered = self.node(up).and_then(|x| x.covered.as_deref().copied());
                 if covered == Some((step, id)) {
                     self.again_at(up);
                 } else {
