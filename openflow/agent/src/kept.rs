@@ -47,9 +47,23 @@ impl Agent {
             .unwrap_or_default()
     }
 
-    /// Counters that may be others than those that were written down.
+    /// Those are written: their room is for what changes next.
+    pub fn give_kept_back(&mut self, records: Vec<u8>) {
+        if let Some(journal) = &mut self.dp.journal {
+            journal.give_back(records);
+        }
+    }
+
+    /// Counters that may be others than those that were written down are to be, by [`Agent::keep_some_counts`].
     pub fn keep_counts(&mut self, now_ns: u64) {
         self.dp.keep_counts(now_ns);
+    }
+
+    /// About so many flows, groups and meters are looked at for it; false: those were all.
+    pub fn keep_some_counts(&mut self, budget: usize) -> bool {
+        let switch = &self.dp.switch;
+        let journal = self.dp.journal.as_mut();
+        journal.is_some_and(|j| j.counts(switch, budget))
     }
 
     /// All that there is is to be written, by [`Agent::keep_slice`].
@@ -194,7 +208,7 @@ impl Datapath {
         let Some(journal) = &mut self.journal else {
             return;
         };
-        journal.counts(&self.switch, now_ns);
+        journal.begin_counts(now_ns);
         self.keep_ports();
     }
 }

@@ -27,6 +27,9 @@ enum Next {
     End,
 }
 
+/// Records of so many bytes leave their room to the next ones.
+const ROOM: usize = 1 << 18;
+
 /// Writes records.
 #[derive(Debug)]
 pub struct Journal {
@@ -39,7 +42,10 @@ pub struct Journal {
     saved_meters: BTreeMap<u32, Count>,
     saved_ports: BTreeMap<u32, PortPast>,
     next: Next,
-    /// What such a writing begins with.
+    /// Where a writing of counters goes on, and when it began.
+    counting: Next,
+    counting_ns: u64,
+    /// What a writing of all begins with.
     head: Vec<u8>,
 }
 
@@ -99,6 +105,8 @@ impl Journal {
             saved_meters: BTreeMap::new(),
             saved_ports: BTreeMap::new(),
             next: Next::End,
+            counting: Next::End,
+            counting_ns: 0,
             head: Vec::new(),
         }
     }
@@ -106,6 +114,14 @@ impl Journal {
     /// The records since this was asked last.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
+    }
+
+    /// Room for the next records: those that were taken are written.
+    pub fn give_back(&mut self, mut records: Vec<u8>) {
+        if self.out.is_empty() && records.capacity() <= ROOM {
+            records.clear();
+            self.out = records;
+        }
     }
 
     fn put(&mut self, r: &Record<'_>) {
@@ -253,20 +269,51 @@ impl Journal {
         });
     }
 
-    /// All counters of the tables that may be others than those that are written.
-    pub fn counts(&mut self, switch: &Switch, now_ns: u64) {
-        let since = self.saved_ns;
-        for f in switch.used_since(since) {
-            self.flow_met(&f);
+    /// All counters of the tables that may be others than those that are written are to be, by [`Journal::counts`]; nothing
+    /// new while they still are.
+    pub fn begin_counts(&mut self, now_ns: u64) {
+        if let Next::End = self.counting {
+            (self.counting, self.counting_ns) = (Next::Head, now_ns);
         }
-        for n in switch.groups() {
-            self.group_count(switch, n);
+    }
+
+    /// Looks at about so many things; false: those were all. What meets a flow that was looked at already is of the next
+    /// time.
+    pub fn counts(&mut self, switch: &Switch, budget: usize) -> bool {
+        for _ in 0..budget {
+            self.counting = match self.counting {
+                Next::Head => {
+                    self.table_counts(switch);
+                    Next::Group(0)
+                }
+                Next::Group(from) => match switch.groups_from(from).next() {
+                    Some(n) => {
+                        self.group_count(switch, n);
+                        Next::Group(n + 1)
+                    }
+                    None => Next::Meter(0),
+                },
+                Next::Meter(from) => match switch.meters_from(from).next() {
+                    Some(n) => {
+                        self.meter_count(switch, n);
+                        n.checked_add(1).map_or(Next::Flow(0), Next::Meter)
+                    }
+                    None => Next::Flow(0),
+                },
+                Next::Flow(n) if n >= switch.flow_numbers() => {
+                    self.saved_ns = self.counting_ns;
+                    Next::End
+                }
+                Next::Flow(n) => {
+                    if let Some(f) = switch.used_since(n, self.saved_ns) {
+                        self.flow_met(&f);
+                    }
+                    Next::Flow(n + 1)
+                }
+                Next::End => return false,
+            };
         }
-        for n in switch.meters() {
-            self.meter_count(switch, n);
-        }
-        self.table_counts(switch);
-        self.saved_ns = now_ns;
+        !matches!(self.counting, Next::End)
     }
 
     /// What the tables looked up.

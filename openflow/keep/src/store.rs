@@ -8,8 +8,11 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::{Boot, head, seal};
 
-/// A file is written anew when it is twice as long as when it had been written, and by so much longer.
+/// A file is written anew when it is twice as long as when it had been written, and by so much longer; while something comes
+/// at twice that length: it would have to wait.
 const SPARE: u64 = 4 << 20;
+/// Room for a batch of so many bytes is kept.
+const ROOM: usize = 1 << 18;
 
 /// A file of batches.
 #[derive(Debug)]
@@ -27,14 +30,18 @@ pub struct Store {
 struct Grown {
     file: File,
     len: u64,
+    batch: Vec<u8>,
 }
 
 impl Grown {
     fn append(&mut self, records: &[u8]) -> io::Result<()> {
         let frame = seal(records).ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
-        let batch = [&frame[..], records].concat();
-        self.file.write_all(&batch)?;
-        self.len += batch.len() as u64;
+        self.batch.clear();
+        self.batch.extend_from_slice(&frame);
+        self.batch.extend_from_slice(records);
+        self.file.write_all(&self.batch)?;
+        self.len += self.batch.len() as u64;
+        self.batch.shrink_to(ROOM);
         Ok(())
     }
 }
@@ -72,9 +79,10 @@ impl Store {
         self.now.as_ref().map_or(0, |g| g.len)
     }
 
-    /// Is all to be written anew?
-    pub fn is_long(&self) -> bool {
-        self.next.is_none() && self.bytes() > 2 * self.whole + SPARE
+    /// Is all to be written anew? `quiet`: nothing comes at this time.
+    pub fn is_long(&self, quiet: bool) -> bool {
+        let times = if quiet { 1 } else { 2 };
+        self.next.is_none() && self.bytes() > times * (2 * self.whole + SPARE)
     }
 
     /// Is all being written anew?
@@ -112,7 +120,11 @@ impl Store {
         let head = head(&self.boot);
         file.write_all(&head)?;
         let len = head.len() as u64;
-        Ok(Grown { file, len })
+        Ok(Grown {
+            file,
+            len,
+            batch: Vec::new(),
+        })
     }
 
     /// What a turn has changed.

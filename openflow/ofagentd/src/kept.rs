@@ -14,6 +14,10 @@ use tandem_ofkeep::{Boot, State, Store};
 
 /// Flows, groups and meters of a slice of all.
 const SLICE: usize = 1024;
+/// Of these it looks at so many in a turn for their counters: few of them are written.
+const COUNTS: usize = 4096;
+/// Nothing came for so long: it is quiet.
+const QUIET_NS: u64 = 200_000_000;
 /// Counters are written so often.
 const COUNTS_NS: u64 = 1_000_000_000;
 /// After a failure it is tried again.
@@ -101,6 +105,7 @@ pub struct Kept {
     path: PathBuf,
     store: Store,
     counts_ns: u64,
+    changed_ns: u64,
     retry_ns: u64,
 }
 
@@ -113,6 +118,7 @@ impl Kept {
             store: Store::new(&path, boot),
             path,
             counts_ns: now_ns,
+            changed_ns: now_ns,
             retry_ns: 0,
         };
         kept.begin_all(agent, now_ns);
@@ -165,15 +171,21 @@ impl Kept {
             self.counts_ns = now_ns;
             agent.keep_counts(now_ns);
         }
+        let counts = agent.keep_some_counts(COUNTS);
         let changes = agent.take_kept();
         let done = self.store.append(&changes);
         self.failed(done, now_ns);
+        if !changes.is_empty() {
+            self.changed_ns = now_ns;
+        }
+        let quiet = now_ns.saturating_sub(self.changed_ns) >= QUIET_NS;
+        agent.give_kept_back(changes);
         if self.store.is_written() {
             self.slice(agent, now_ns);
-        } else if (self.store.is_long() || !self.store.keeps()) && now_ns >= self.retry_ns {
+        } else if (self.store.is_long(quiet) || !self.store.keeps()) && now_ns >= self.retry_ns {
             self.begin_all(agent, now_ns);
         }
-        self.store.is_written()
+        self.store.is_written() || counts
     }
 }
 
@@ -189,20 +201,23 @@ mod tests {
         let mut agent = Agent::new(Settings::default(), 1);
         let mut kept = Kept::begin(&dir, "", [b'a'; 36], &mut agent, 1);
         kept.store.append(&vec![0; 5 << 20]).unwrap();
-        assert!(kept.keeps() && kept.store.is_long());
+        kept.changed_ns = 0;
+        assert!(kept.keeps() && kept.store.is_long(true));
+        // while much comes it may be longer
+        assert!(!kept.store.is_long(false));
         // nothing can be made at this place
         let beside = dir.join("ofagentd.new");
         std::fs::create_dir(&beside).unwrap();
-        assert!(!kept.settle(&mut agent, 2));
+        assert!(!kept.settle(&mut agent, QUIET_NS));
         assert!(kept.keeps());
         std::fs::remove_dir(&beside).unwrap();
-        assert!(!kept.settle(&mut agent, 1 + RETRY_NS));
-        assert!(kept.store.is_long());
-        kept.settle(&mut agent, 2 + RETRY_NS);
+        assert!(!kept.settle(&mut agent, RETRY_NS));
+        assert!(kept.store.is_long(true));
+        kept.settle(&mut agent, QUIET_NS + RETRY_NS);
         while kept.store.is_written() {
-            kept.settle(&mut agent, 2 + RETRY_NS);
+            kept.settle(&mut agent, QUIET_NS + RETRY_NS);
         }
-        assert!(kept.keeps() && !kept.store.is_long());
+        assert!(kept.keeps() && !kept.store.is_long(true));
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

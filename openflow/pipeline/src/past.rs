@@ -111,12 +111,10 @@ impl Switch {
         self.rules.flows.end()
     }
 
-    /// Flows that packets met since then, or then.
-    pub fn used_since(&self, ns: u64) -> impl Iterator<Item = FlowStats<'_>> {
-        let met =
-            |h: &crate::switch::Hot| h.packets > 0 || h.flags & flow_flags::NO_PKT_COUNTS != 0;
-        let hot = (0u32..).zip(&self.live.hot);
-        let used = hot.filter(move |(_, h)| h.last_ns >= ns && met(h));
-        used.filter_map(|(n, _)| self.flow_count(n))
+    /// The flow of this number, if packets met it since then, or then.
+    pub fn used_since(&self, n: u32, ns: u64) -> Option<FlowStats<'_>> {
+        let h = self.live.hot.get(n as usize)?;
+        let met = h.packets > 0 || h.flags & flow_flags::NO_PKT_COUNTS != 0;
+        (h.last_ns >= ns && met).then(|| self.flow_count(n))?
     }
 }

@@ -273,6 +273,7 @@ fn what_one_answer_told_is_so_in_the_next_process() {
         let id = k.b.connect(Version::V13);
         fill(&mut k.b, id, Version::V13);
         k.b.agent.keep_counts(k.b.now);
+        assert!(!k.b.agent.keep_some_counts(100));
         k.b.seconds(3);
         k.b.frame(1, &ether(9, 1));
         let before = k.b.ask(id, &asks(question.clone()));
