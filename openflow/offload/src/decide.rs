@@ -16,6 +16,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tandem_ofpipeline::key::Key;
 
+/// Flows whose writes are looked for may stand twice in the list, and so many more.
+const SPARE: usize = 1024;
+
 impl Offload {
     pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
         let mut holes = 0;
@@ -593,6 +596,11 @@ impl Offload {
             self.note(id);
             // A flow that changed its action in place
             self.touched.push(id);
+            // Where there is no room flows are decided again and again
+            if self.touched.len() > 2 * self.flows.len() + SPARE {
+                self.touched.sort_unstable();
+                self.touched.dedup();
+            }
         }
     }
 

@@ -58,7 +58,8 @@ fn ask(masks: Masks, wanted: Oxm) -> Option<Oxm> {
 
 /// What a kind of rows can ask of a match.
 fn row(kind: usize, of: &RowKind, wanted: &[Oxm], whole: bool) -> Row {
-    let mut fields = Vec::new();
+    // Thousands are kept: no room for more than it has
+    let mut fields = Vec::with_capacity(wanted.len() + 1);
     for w in wanted {
         let Some(column) = of.columns.iter().find(|c| c.field == w.field) else {
             continue;

@@ -3,10 +3,12 @@
 //! full is asked for one value; of another, what it has is looked through, if any of it stands on the side asked for.
 use crate::order::{Order, Place};
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher};
 use std::ops::ControlFlow;
-use tandem_ofpipeline::key::{Key, WORDS};
+use tandem_ofpipeline::key::Key;
 
 /// Which of those that meet it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +21,6 @@ pub(crate) enum Side {
 
 #[derive(Clone, Debug)]
 struct Item {
-    value: Key,
     place: Place,
     /// Of flows: their traffic.
     weight: u64,
@@ -34,11 +35,62 @@ pub(crate) struct Found {
     pub weight: u64,
 }
 
+/// Items whose values have one hash: as a rule one, so that it is kept without a list.
+#[derive(Clone, Debug)]
+enum Same {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+impl Same {
+    fn all(&self) -> &[u32] {
+        match self {
+            Same::One(n) => std::slice::from_ref(n),
+            Same::Several(all) => all,
+        }
+    }
+
+    fn push(&mut self, n: u32) {
+        match self {
+            Same::One(first) => *self = Same::Several(vec![*first, n]),
+            Same::Several(all) => all.push(n),
+        }
+    }
+
+    /// True: none is left.
+    fn remove(&mut self, n: u32) -> bool {
+        match self {
+            Same::One(one) => *one == n,
+            Same::Several(all) => {
+                if let Some(at) = all.iter().position(|m| *m == n) {
+                    all.swap_remove(at);
+                }
+                all.is_empty()
+            }
+        }
+    }
+
+    fn renumber(&mut self, from: u32, to: u32) {
+        let all = match self {
+            Same::One(n) => std::slice::from_mut(n),
+            Same::Several(all) => all,
+        };
+        for n in all.iter_mut().filter(|n| **n == from) {
+            *n = to;
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Group {
     mask: Key,
+    /// Words that the mask touches: of thousands of values that are one word of many each, one word is kept.
+    words: Vec<u8>,
     items: Vec<Item>,
-    by_value: HashMap<Key, Vec<u32>>,
+    /// The values of the items, one behind the other, as many words of each.
+    values: Vec<u64>,
+    /// By the hash of these words.
+    by_value: HashMap<u64, Same>,
     /// How many of each priority, to see that none stands on a side.
     high: BTreeMap<u16, u32>,
 }
@@ -47,6 +99,7 @@ struct Group {
 pub(crate) struct Index {
     groups: Vec<Group>,
     by_mask: HashMap<Key, usize>,
+    hasher: RandomState,
 }
 
 impl Index {
@@ -58,7 +111,13 @@ impl Index {
         let at = *self.by_mask.entry(*mask).or_insert_with(|| {
             self.groups.push(Group {
                 mask: *mask,
+                words: (0..)
+                    .zip(mask.0)
+                    .filter(|(_, w)| *w != 0)
+                    .map(|(n, _)| n)
+                    .collect(),
                 items: Vec::new(),
+                values: Vec::new(),
                 by_value: HashMap::default(),
                 high: BTreeMap::new(),
             });
@@ -66,12 +125,10 @@ impl Index {
         });
         let g = &mut self.groups[at];
         let n = g.items.len() as u32;
-        g.items.push(Item {
-            value: *value,
-            place,
-            weight,
-        });
-        g.by_value.entry(*value).or_default().push(n);
+        g.items.push(Item { place, weight });
+        g.values.extend(g.words.iter().map(|w| value.word(*w)));
+        let same = g.by_value.entry(hash(&self.hasher, g.value(n)));
+        same.and_modify(|s| s.push(n)).or_insert(Same::One(n));
         *g.high.entry(place.priority()).or_default() += 1;
     }
 
@@ -80,28 +137,28 @@ impl Index {
             return;
         };
         let g = &mut self.groups[at];
-        let Some(list) = g.by_value.get_mut(value) else {
+        let of = hash(&self.hasher, g.words.iter().map(|w| value.word(*w)));
+        let Some(same) = g.by_value.get(&of) else {
             return;
         };
-        let Some(i) = list
-            .iter()
-            .position(|n| g.items[*n as usize].place.id == id)
-        else {
+        let is = |n: &&u32| g.items[**n as usize].place.id == id && g.has_value(**n, value);
+        let Some(&n) = same.all().iter().find(is) else {
             return;
         };
-        let n = list.swap_remove(i);
-        if list.is_empty() {
-            g.by_value.remove(value);
+        if g.by_value.get_mut(&of).is_some_and(|s| s.remove(n)) {
+            g.by_value.remove(&of);
         }
+        let old = g.items.len() as u32 - 1;
         let gone = g.items.swap_remove(n as usize);
-        if let Some(moved) = g.items.get(n as usize) {
-            let old = g.items.len() as u32;
-            if let Some(list) = g.by_value.get_mut(&moved.value) {
-                for m in list.iter_mut().filter(|m| **m == old) {
-                    *m = n;
-                }
+        if n != old {
+            let moved = hash(&self.hasher, g.value(old));
+            if let Some(same) = g.by_value.get_mut(&moved) {
+                same.renumber(old, n);
             }
         }
+        let (len, from, to) = (g.words.len(), old as usize, n as usize);
+        g.values.copy_within(from * len..(from + 1) * len, to * len);
+        g.values.truncate(from * len);
         if let Some(c) = g.high.get_mut(&gone.place.priority()) {
             *c -= 1;
             if *c == 0 {
@@ -115,6 +172,15 @@ impl Index {
                 self.by_mask.insert(moved.mask, at);
             }
         }
+    }
+
+    /// Those of a group that have this value.
+    fn of_value<'a>(&self, g: &'a Group, value: &Key) -> impl Iterator<Item = &'a Item> {
+        let of = hash(&self.hasher, g.words.iter().map(|w| value.word(*w)));
+        let all = g.by_value.get(&of).map_or(&[][..], Same::all).iter();
+        let value = *value;
+        all.filter(move |n| g.has_value(**n, &value))
+            .filter_map(|n| g.items.get(*n as usize))
     }
 
     /// Those that some packet meets together with this match, and that stand on the side of it.
@@ -153,20 +219,15 @@ impl Index {
             };
             let both = g.mask.and(mask);
             if both == g.mask {
-                for n in g.by_value.get(&value.and(&both)).into_iter().flatten() {
-                    let item = &g.items[*n as usize];
+                for item in self.of_value(g, &value.and(&both)) {
                     if order.cmp(item.place, of) == want {
                         f(found(item))?;
                     }
                 }
                 continue;
             }
-            let (words, used) = used(&both);
-            for item in &g.items {
-                let differs = words[..used]
-                    .iter()
-                    .any(|w| (item.value.0[*w] ^ value.0[*w]) & both.0[*w] != 0);
-                if !differs && order.cmp(item.place, of) == want {
+            for (item, own) in g.all() {
+                if g.agrees(own, value, &both) && order.cmp(item.place, of) == want {
                     f(found(item))?;
                 }
             }
@@ -181,8 +242,8 @@ impl Index {
             if !mask.covers(&g.mask) {
                 continue;
             }
-            for n in g.by_value.get(&value.and(&g.mask)).into_iter().flatten() {
-                let p = g.items[*n as usize].place;
+            for item in self.of_value(g, &value.and(&g.mask)) {
+                let p = item.place;
                 if order.cmp(p, of) == Ordering::Less
                     && found.is_none_or(|f| order.cmp(p, f) == Ordering::Less)
                 {
@@ -202,7 +263,6 @@ impl Index {
         of: Place,
         mut f: impl FnMut(u32),
     ) {
-        let (words, used) = used(mask);
         let behind = |g: &&Group| g.mask.covers(mask) && g.has(of, Side::Behind);
         for g in self.groups.iter().filter(behind) {
             let mut take = |item: &Item| {
@@ -211,16 +271,11 @@ impl Index {
                 }
             };
             if g.mask == *mask {
-                for n in g.by_value.get(value).into_iter().flatten() {
-                    take(&g.items[*n as usize]);
-                }
+                self.of_value(g, value).for_each(take);
                 continue;
             }
-            for item in &g.items {
-                let differs = words[..used]
-                    .iter()
-                    .any(|w| (item.value.0[*w] ^ value.0[*w]) & mask.0[*w] != 0);
-                if !differs {
+            for (item, own) in g.all() {
+                if g.agrees(own, value, mask) {
                     take(item);
                 }
             }
@@ -229,6 +284,30 @@ impl Index {
 }
 
 impl Group {
+    /// The words of an item's value.
+    fn value(&self, n: u32) -> impl Iterator<Item = u64> {
+        let (len, n) = (self.words.len(), n as usize);
+        let own = self.values.get(n * len..(n + 1) * len);
+        own.unwrap_or_default().iter().copied()
+    }
+
+    fn has_value(&self, n: u32, value: &Key) -> bool {
+        self.value(n).eq(self.words.iter().map(|w| value.word(*w)))
+    }
+
+    /// All items, each with the words of its value.
+    fn all(&self) -> impl Iterator<Item = (&Item, &[u64])> {
+        let len = self.words.len();
+        let own = (0..).map(move |n| self.values.get(n * len..(n + 1) * len));
+        self.items.iter().zip(own.map(Option::unwrap_or_default))
+    }
+
+    /// Is a value the same as this one, in these bits of the mask?
+    fn agrees(&self, own: &[u64], value: &Key, bits: &Key) -> bool {
+        let mut words = self.words.iter().zip(own);
+        words.all(|(w, v)| (v ^ value.word(*w)) & bits.word(*w) == 0)
+    }
+
     fn has(&self, of: Place, side: Side) -> bool {
         let end = match side {
             Side::Front => self.high.last_key_value().map(|(p, _)| *p >= of.priority()),
@@ -241,13 +320,8 @@ impl Group {
     }
 }
 
-fn used(mask: &Key) -> ([usize; WORDS], usize) {
-    let (mut words, mut n) = ([0; WORDS], 0);
-    for (w, bits) in mask.0.iter().enumerate() {
-        if *bits != 0 {
-            words[n] = w;
-            n += 1;
-        }
-    }
-    (words, n)
+fn hash(by: &RandomState, words: impl Iterator<Item = u64>) -> u64 {
+    let mut hasher = by.build_hasher();
+    words.for_each(|w| hasher.write_u64(w));
+    hasher.finish()
 }

@@ -485,12 +485,9 @@ impl Offload {
     }
 
     fn come(&mut self, id: Id, flow: Flow, chain: Chain) {
-        let fields: Vec<Oxm> = flow
-            .fields
-            .iter()
-            .filter(|o| o.mask != 0)
-            .copied()
-            .collect();
+        let mut fields = flow.fields;
+        fields.retain(|o| o.mask != 0);
+        fields.shrink_to_fit();
         let (mut value, mut mask) = Key::of_match(&fields);
         let own = Step::new(flow.priority, &mask);
         // Its rows ask for no source: in them it stays away
