@@ -442,13 +442,18 @@ fn what_leads_to_another_sources_interface_traps_before_that_goes() {
     let trapped = changes.iter().position(|(_, cls, body)| {
         *cls == raw::TND_CLS_ROUTE && read_object::<raw::tnd_route>(body).unwrap().0.addr[0] == 40
     });
-    let gone = |cls| {
+    let gone = |cls, of_it: &dyn Fn(&[u8]) -> bool| {
         changes
             .iter()
-            .position(|c| c.0 == raw::TND_OP_DELETE && c.1 == cls)
+            .position(|c| c.0 == raw::TND_OP_DELETE && c.1 == cls && of_it(&c.2))
     };
-    assert!(trapped.unwrap() < gone(raw::TND_CLS_NEXTHOP).unwrap());
-    assert!(trapped.unwrap() < gone(raw::TND_CLS_RIF).unwrap());
+    let nexthop = gone(raw::TND_CLS_NEXTHOP, &|_| true);
+    assert!(trapped.unwrap() < nexthop.unwrap());
+    // that of its other port goes as it can
+    let rif = gone(raw::TND_CLS_RIF, &|body| {
+        read_object::<raw::tnd_rif>(body).unwrap().0.port == 3
+    });
+    assert!(trapped.unwrap() < rif.unwrap());
     assert_eq!(rig.way(2, [40, 0, 0, 1]), None);
     let mut rows = Vec::new();
     rig.core.store().routes(Family::V4, 0, 100, &mut rows);
