@@ -9,7 +9,8 @@ import time
 
 from lib import net
 from lib.openflow import PORT
-from of_switch import PROFILE, ChipSwitch, mac
+from lib.packet import udp4_frame
+from of_switch import A, B, PROFILE, SOURCE, WINDOW, ChipSwitch, mac
 from openflow import world
 
 DRAWING = """
@@ -159,6 +160,7 @@ def run(report, table, prefix, folder, keep):
             shares(report, table, sw, probes, 2, 1, "without tags")
             stations_of_trunks(probes)
             shares(report, table, sw, probes, 4, 8, "with tags")
+            broadcasts(report, table, sw, probes)
         bad = faucet.complaints()
         report.claim("Faucet is content", not bad, "Faucet's log has no error" if not bad else
                      f"Faucet complains {len(bad)} times: {bad[0][:200]}", complaints=bad[:10])
@@ -172,11 +174,9 @@ def talk(report, table, sw, within, across):
     with sw.measure() as m:
         answered = pings(sw, within)
     there = answered == len(within)
-    # whose port has an ACL stands elsewhere in Faucet's order: the software's
-    beside = sum(2 for pair in within if ACL_PORT in pair)
-    report.claim("within a VLAN", there and m.cpu <= beside,
-                 f"within the VLANs: {answered} of {len(within)} pings answered, each host to each other; the chip "
-                 f"forwarded {m.chip} of {m.taken} packets; {beside} are of h{ACL_PORT}, whose port has the ACL",
+    report.claim("within a VLAN", there and m.cpu == 0,
+                 f"within the VLANs: {answered} of {len(within)} pings answered, each host to each other, h{ACL_PORT} "
+                 f"too, whose port has the ACL; the chip forwarded {m.chip} of {m.taken} packets",
                  answered=answered, sent=len(within), **m.facts())
     table.add("Faucet: pings within the VLANs", m)
     with sw.measure() as m:
@@ -208,10 +208,26 @@ def acl(report, table, sw, probes):
     table.add("Faucet: what its ACL drops", m)
     with sw.measure() as m:
         came = probes.run([(ACL_PORT, 1, DROPPED + 1, 1)] * PACKETS + [(2, 1, DROPPED, 1)] * PACKETS)
-    report.claim("the ACL lets pass", not came.wrong,
-                 f"ACL: the next UDP port from there, and port {DROPPED} from h2: {came}",
+    report.claim("the ACL lets pass", not came.wrong and m.cpu == 0,
+                 f"ACL: the next UDP port from there, and port {DROPPED} from h2: {came}; the chip forwarded {m.chip}",
                  right=came.right, sent=len(came.packets), **m.facts())
     table.add("Faucet: what its ACL lets pass", m)
+
+
+def broadcasts(report, table, sw, probes):
+    """One host's: to the others of its VLAN without tags and to the trunks with them, by an entry of its domain."""
+    of, count = 2, WINDOW
+    with sw.measure() as m:
+        for _ in range(count):
+            probes.wires[of].send(udp4_frame("ff:ff:ff:ff:ff:ff", mac(of), A, B, SOURCE, 8000, b"to all"))
+        net.wait_until("the broadcasts", lambda: sw.numbers()[TRUNKS[-1]]["tx_packets"] >= m.before[TRUNKS[-1]][
+            "tx_packets"] + count)
+    to = [p for p in OFFICE + TRUNKS if p != of]
+    right = all(m.sent(p) == (count, 0) for p in to) and not any(sum(m.sent(p)) for p in GUEST)
+    report.claim("the chip floods in two forms", right and m.cpu == 0 and m.taken == count,
+                 f"broadcasts: {count} of h{of} left by {len(to)} ports each, by the trunks with a tag; the CPU got "
+                 f"{m.cpu}", sent={p: m.sent(p) for p in m.ports}, **m.facts())
+    table.add(f"Faucet: broadcasts of h{of}", m)
 
 
 def shares(report, table, sw, probes, a, b, how):

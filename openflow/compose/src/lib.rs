@@ -13,8 +13,9 @@
 //! its place is that of *f₀* in its table, then that of *f₁*, compared like words. Of two chains that meet one packet
 //! the one that differs first, in front, is the packet's. `docs/openflow-offload.md` has the rules and their reasons.
 //!
-//! Modules: `form` (a packet on its way), `groups` (what it goes through), `tree` (chains, and what a flow changes of them), `source` (a table of
-//! sources as one question), `rules` (what of it is told).
+//! Modules: `form` (a packet on its way), `groups` (what it goes through), `tree` (chains, and what a flow changes of
+//! them), `places` (where those of several ports are in one place), `source` (a table of sources as one question),
+//! `members` (a port's frames without a tag in a VLAN), `rules` (what of it is told).
 //!
 //! [`Offload::batch`]: tandem_ofoffload::Offload::batch
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@
 mod form;
 mod groups;
 mod members;
+mod places;
 mod rules;
 mod source;
 mod tree;
@@ -38,6 +40,7 @@ pub use source::Source;
 use foldhash::HashMap;
 use form::{Around, Ports};
 use groups::Groups;
+use places::Places;
 use rules::Rules;
 use source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,6 +103,8 @@ impl Default for Limits {
 pub(crate) struct Known {
     pub flow: Flow,
     pub step: Step,
+    /// Where its chains stand.
+    pub place: Step,
     /// Where it stands in chains.
     pub nodes: BTreeSet<NodeId>,
 }
@@ -140,6 +145,7 @@ pub struct Compose {
     pub(crate) starved: BTreeMap<NodeId, u32>,
     pub(crate) rules: Rules,
     pub(crate) sources: Sources,
+    pub(crate) places: Places,
 }
 
 impl Compose {
@@ -161,6 +167,7 @@ impl Compose {
             starved: BTreeMap::new(),
             rules: Rules::default(),
             sources: Sources::default(),
+            places: Places::default(),
         };
         c.root();
         let changes = c.flush();

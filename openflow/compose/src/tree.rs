@@ -167,7 +167,7 @@ impl Compose {
             up,
             depth: node.depth + 1,
             by: By::Flow(id),
-            step: known.step,
+            step: known.place,
             fields,
             to: match form.cpu {
                 None => known.flow.instructions.goto,
@@ -363,6 +363,14 @@ impl Compose {
         }
     }
 
+    /// The same of one that stands elsewhere.
+    pub(crate) fn replace(&mut self, n: NodeId, step: Step) {
+        if let Some(x) = self.node_mut(n) {
+            x.step = step;
+            self.again_at(n);
+        }
+    }
+
     /// The same of all that go on to a table.
     pub(crate) fn regrow(&mut self, table: u8) {
         let nodes = self.tables.get(&table).map(|t| t.nodes.clone());
@@ -390,10 +398,13 @@ impl Compose {
             Box::new(Known {
                 flow,
                 step,
+                place: step,
                 nodes: BTreeSet::new(),
             }),
         );
         self.sort(id, true);
+        self.line_up(id, true);
+        self.place_anew(id);
         self.touched(table, true);
         if self.resorted(id, table, priority, before, true) {
             return;
@@ -427,6 +438,8 @@ impl Compose {
         if let Some(t) = self.tables.get_mut(&table) {
             t.flows.remove(&(step, id));
         }
+        self.line_up(id, false);
+        self.place_anew(id);
         self.sort(id, false);
         self.touched(table, false);
         if !self.resorted(id, table, priority, before, false) {
@@ -452,12 +465,15 @@ impl Compose {
         let (table, priority, nodes) = (k.flow.table, k.flow.priority, k.nodes.clone());
         let before = self.source_of(table);
         self.sort(id, false);
+        self.line_up(id, false);
         if let Some(k) = self.flows.get_mut(&id) {
             self.groups.flow(id, &k.flow.instructions, false);
             self.groups.flow(id, &new.instructions, true);
             k.flow = new;
         }
         self.sort(id, true);
+        self.line_up(id, true);
+        self.place_anew(id);
         self.touched(table, false);
         if self.resorted(id, table, priority, before, true) {
             return;

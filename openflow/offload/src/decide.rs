@@ -7,7 +7,7 @@
 //!     changed flow ─► those in front that meet it, and whose place depends on what is behind them ─► …
 //!     hole         ◄─ each counts, at every flow behind that it meets
 //! ```
-use crate::expand::Row;
+use crate::expand::{ALL, Row};
 use crate::index::{Index, Side};
 use crate::order::Place;
 use crate::{ABSENT, Act, Entry, Id, Offload, Only, Price, Stand, State, Vlan, tables};
@@ -236,15 +236,14 @@ impl Offload {
             .is_break()
     }
 
-    /// Packets of an entry behind that a flow's wide rows would trap, twice, as half is counted of an entry that a row
-    /// meets in part.
+    /// Packets of an entry behind that a flow's wide rows would trap, each in [`ALL`] parts.
     fn widened(e: &Entry, g: &Entry) -> i128 {
         let times = |r: &Arc<Row>| {
             let (mine, both) = (r.value.and(&g.mask), r.mask.and(&g.mask));
             if both == r.mask && g.value.and(&r.mask) == r.value {
-                2
+                r.part(true)
             } else if mine.and(&both) == g.value.and(&both) {
-                1
+                r.part(false)
             } else {
                 0
             }
@@ -253,17 +252,17 @@ impl Offload {
         rows.map(times).sum::<i128>() * i128::from(g.flow.traffic)
     }
 
-    /// What a flow's wide rows would trap, and what the entries have that would have to trap instead; both twice.
+    /// What a flow's wide rows would trap, and what the entries have that would have to trap instead; both in parts.
     fn prices(&self, e: &Entry) -> Price {
         let mut price = Price::default();
         let (of, order) = (&self.real, &self.order);
         let _ = of.find(order, &e.value, &e.mask, e.place, Side::Behind, |g| {
-            price.turned += 2 * i128::from(g.weight);
+            price.turned += ALL * i128::from(g.weight);
             ControlFlow::Continue(())
         });
         for r in e.rows.iter().filter(|r| !r.exact) {
             let _ = of.find(order, &r.value, &r.mask, e.place, Side::Behind, |g| {
-                price.widened += i128::from(g.weight) * if g.whole { 2 } else { 1 };
+                price.widened += i128::from(g.weight) * r.part(g.whole);
                 ControlFlow::Continue(())
             });
         }
@@ -288,7 +287,7 @@ impl Offload {
             if let Some(e) = self.flows.get_mut(&id)
                 && let Some(p) = &mut e.price
             {
-                p.turned += sign * 2 * i128::from(g.flow.traffic);
+                p.turned += sign * ALL * i128::from(g.flow.traffic);
             }
         }
         let mut wide = self.widened_over(&g.value, &g.mask, g.place);
@@ -357,7 +356,7 @@ impl Offload {
         if e.wide() || e.pushed.0 > 0 {
             let price = *price.get_or_insert_with(|| self.prices(e));
             // What the rows would push out of the MAC table, and the ACL does not do, is trapped as well
-            if price.widened + 2 * e.pushed.1 > price.turned {
+            if price.widened + ALL * e.pushed.1 > price.turned {
                 let acl = Stand::Acl { wide: false };
                 return if answers && !pushes && self.fits(e, acl) {
                     state(acl, true)

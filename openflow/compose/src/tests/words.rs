@@ -243,8 +243,13 @@ fn a_table_of_sources_is_one_question() {
     // A port whose chains stand elsewhere: its sources are the CPU's, and so are its stations
     w.remove(1);
     w.add(1, flow(0, 10, &[port, tagged(100)], &[], Some(1)));
+    w.add(99, flow(0, 10, &[port], &[], None));
     assert_eq!(w.compose.sources().len(), 4);
     assert_eq!(entry(&w, 0x101), Answer::Cpu(Some(Beyond::Source)));
+    // With nothing between it may stand with the others
+    w.remove(99);
+    assert_eq!(w.compose.sources().len(), 8);
+    assert_eq!(entry(&w, 0x101), sent(1, Tag::Keep));
     // Nothing behind that asks the controller: chains as others
     let last = *w.flows.keys().last().unwrap();
     w.remove(last);
@@ -329,6 +334,42 @@ fn an_entry_beside_a_table_of_sources_is_in_the_acl() {
     let last = w.flows.keys().copied().filter(|n| *n < 90).max().unwrap();
     w.remove(last);
     assert_eq!(only(&w), None);
+}
+
+/// Two access ports and two trunks: what is flooded leaves in two forms from wherever it came, and is one entry.
+#[test]
+fn a_flood_in_two_forms_is_an_entry_of_its_domain() {
+    let mut w = World::new(Limits {
+        members: true,
+        ..Limits::default()
+    });
+    let push = [Action::PushVlan(0x8100), vid(100)];
+    let everybody = exact(Field::EthDst, 0xffff_ffff_ffff);
+    for p in 1..5u32 {
+        let port = exact(Field::InPort, p.into());
+        let (form, actions): (Oxm, &[Action]) = match p {
+            1 | 2 => (UNTAGGED, &push),
+            _ => (tagged(100), &[]),
+        };
+        assert!(w.add(p, flow(0, 9, &[port, form], actions, Some(1))));
+        let from = [port, exact(Field::EthSrc, p.into()), tagged(100)];
+        assert!(w.add(10 + p, flow(1, 5, &from, &[], Some(2))));
+    }
+    let ask = [out(port::CONTROLLER)];
+    assert!(w.add(20, flow(1, 4, &[tagged(100)], &ask, Some(2))));
+    let flood = [out(3), out(4), Action::PopVlan, out(1), out(2)];
+    assert!(w.add(21, flow(2, 5, &[everybody, tagged(100)], &flood, None)));
+    assert_eq!(w.compose.members().len(), 4);
+    let Answer::Out { ports, effect } = answer(&w, &[everybody]) else {
+        panic!();
+    };
+    assert_eq!((ports.count(), effect), (4, Effect::default()));
+    // A tag too few for one of the trunks: no member gets that
+    let other = [out(3), Action::PopVlan, out(4), out(1), out(2)];
+    let f = flow(2, 5, &[everybody, tagged(100)], &other, None);
+    assert!(w.modify(21, &f));
+    let is = answer(&w, &[everybody]);
+    assert!(matches!(is, Answer::Cpu(Some(_))), "{is:?}");
 }
 
 #[test]
@@ -475,4 +516,44 @@ fn a_packet_that_takes_many_buckets_is_the_cpus() {
         }
         assert_eq!(answer(&w, &[]), is);
     }
+}
+
+/// The first table of a controller with lists of rules at some ports: chains behind a goto are in one place for all ports,
+/// whatever stands in front of it at one of them; but a flow does not pass by one that it meets.
+#[test]
+fn lists_of_rules_at_ports_leave_the_others_in_one_place() {
+    let mut w = World::new(Limits::default());
+    let port = |n| exact(Field::InPort, n);
+    let ip = exact(Field::EthType, 0x800);
+    for p in 1..5u32 {
+        let f = flow(0, 20, &[port(p.into())], &[], Some(1));
+        assert!(w.add(p, f));
+    }
+    let places = |w: &World| {
+        let of = |p: u32| *w.compose.rules_of(p).first().unwrap();
+        let place = |p| w.compose.rule(of(p)).unwrap().place.first().copied();
+        [1, 2, 3, 4].map(place).map(|p| p == place(4))
+    };
+    assert_eq!(places(&w), [true; 4]);
+    // Port 3 gets rules of its own, and what lets the others pass stands behind them
+    w.remove(3);
+    assert!(w.add(10, flow(0, 20, &[port(3), ip], &[], None)));
+    let dst = exact(Field::EthDst, 7);
+    assert!(w.add(11, flow(0, 19, &[port(3), dst], &[], None)));
+    assert!(w.add(3, flow(0, 18, &[port(3)], &[], Some(1))));
+    assert_eq!(places(&w), [true; 4]);
+    // What all of them meet is not passed by
+    let from = exact(Field::EthSrc, 7);
+    assert!(w.add(12, flow(0, 19, &[from], &[], None)));
+    assert_eq!(places(&w), [true, true, false, true]);
+    w.remove(12);
+    assert_eq!(places(&w), [true; 4]);
+    // Nor is what one of them meets, by this one
+    assert!(w.add(13, flow(0, 19, &[port(2), dst], &[], None)));
+    assert_eq!(places(&w), [true, false, true, true]);
+    // One that goes elsewhere is not one of them
+    let f = flow(0, 18, &[port(3)], &[], Some(2));
+    assert!(w.modify(3, &f));
+    w.remove(13);
+    assert_eq!(places(&w), [true, true, false, true]);
 }

@@ -6,7 +6,7 @@ use crate::index::Side;
 use crate::{Act, Flow, Id, Offload, Stand, Vlan};
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
-use tandem_openflow::Oxm;
+use tandem_openflow::{Field, Oxm};
 
 fn meet(a: &[Oxm], b: &[Oxm]) -> bool {
     a.iter().all(|x| {
@@ -161,16 +161,18 @@ fn places(w: &World) -> Vec<Placed> {
         let weighed = !wide.is_empty() || !answers && !lossy.is_empty();
         if needed && weighed {
             let real = placed.iter().filter(|g| g.real);
-            let (mut trapped, mut turned) = (2 * pushed, 0);
+            let (mut trapped, mut turned) = (64 * pushed, 0);
             for g in real {
                 if meet(&g.flow.fields, &flow.fields) {
-                    turned += 2 * g.flow.traffic;
+                    turned += 64 * g.flow.traffic;
                 }
                 for r in &wide {
                     if covers(&r.fields, &g.flow.fields) {
-                        trapped += 2 * g.flow.traffic;
+                        trapped += 64 * g.flow.traffic;
                     } else if meet(&r.fields, &g.flow.fields) {
-                        trapped += g.flow.traffic;
+                        let ether = r.fields.iter().find(|o| o.field == Field::EthType);
+                        let arp = ether.is_some_and(|o| matches!(o.value, 0x806 | 0x8035));
+                        trapped += g.flow.traffic * if arp { 1 } else { 32 };
                     }
                 }
             }
