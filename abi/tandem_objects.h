@@ -37,7 +37,7 @@
  * TND_VLAN_FLOWS, nothing is looked up, a miss. By a member of a link aggregation
  * group LACP stays the link's, and by one that takes no part every link-local address.
  * Since 1.8 members of a domain are looked up and left otherwise: TND_MEMBER_PVID.
- * UNAWARE goes before that.
+ * UNAWARE goes before that, but for a member by TND_VID_ANY.
  */
 #define TND_PORT_FLOWS		(1U << 11)
 #define TND_PORT_FLOWS_UNAWARE	(1U << 12)	/* every frame is looked up in TND_FLOWS_FID */
@@ -156,6 +156,13 @@ struct tnd_vlan {
  * with UNTAGGED without the tag, by another member with the VLAN's, 802.1Q, priority 0
  * if it had none; by no other port. What rules forward leaves as before. A domain
  * without members is as in 1.7, and so are untagged frames of a port without a PVID.
+ *
+ * Since 1.9, with TND_FEAT_FLOW_FIDS, the FID is the member's, whatever its VID: frames
+ * with the VLAN's tag, or without one, are looked up there and leave with that VID. A
+ * member by TND_VID_ANY has all frames of its port looked up there, UNAWARE or not, and
+ * gets them as they came. TND_FLOWS_FID is a domain like another: while it has members,
+ * frames of no member are a miss, UNAWARE or not. So front ends share a chip by a domain
+ * each. Of a device without the feature do not ask for a FID that is not the VID.
  */
 
 /*

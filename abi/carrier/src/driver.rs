@@ -288,7 +288,8 @@ impl DriverSide {
             | raw::TND_FEAT_HW_LEARNING
             | raw::TND_FEAT_DOORBELL_HINT
             | raw::TND_FEAT_FLOWS
-            | raw::TND_FEAT_FLOW_MEMBERS;
+            | raw::TND_FEAT_FLOW_MEMBERS
+            | raw::TND_FEAT_FLOW_FIDS;
         let features = offered & known;
         handshake::introduce(&self.region, &self.name, features);
         if let Link::Ivshmem { peer, .. } = &self.link {

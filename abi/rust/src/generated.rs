@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 8;
+pub const TND_ABI_MINOR: u16 = 9;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -19,6 +19,7 @@ pub const TND_FEAT_HW_LEARNING: u64 = 8;
 pub const TND_FEAT_DOORBELL_HINT: u64 = 16;
 pub const TND_FEAT_FLOWS: u64 = 32;
 pub const TND_FEAT_FLOW_MEMBERS: u64 = 64;
+pub const TND_FEAT_FLOW_FIDS: u64 = 128;
 pub const TND_RING_NEED_KICK: u32 = 1;
 pub const TND_CMD_IDEMPOTENT: u32 = 1;
 pub const TND_CMD_LEASE: u32 = 2;

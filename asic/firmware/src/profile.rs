@@ -539,7 +539,7 @@ impl Profile {
     pub fn features(&self) -> u64 {
         let (_, memory) = self.acl.of_stage(AclStage::Flow);
         match memory.stages.is_empty() {
-            false => raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS,
+            false => raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS | raw::TND_FEAT_FLOW_FIDS,
             true => 0,
         }
     }

@@ -14,8 +14,8 @@
 //!                            ▼ wire
 //! ```
 //!
-//! A domain with members has only their frames, those without a tag of ports whose PVID it is; what the FDB forwards
-//! there leaves by members alone, with the VLAN's tag or without one.
+//! A domain with members has only their frames: with the tag that the member has there, without one of ports whose PVID
+//! it is, or all of a port. What the FDB forwards there leaves by members alone, with the tag, without one, or as it came.
 //!
 //! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list is bound.
 
@@ -65,21 +65,28 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// The domain whose stations it may be to.
     fn flow_fid(&self) -> Option<u16> {
-        let all = Some(raw::TND_FLOWS_FID).filter(|fid| self.flow_domain(*fid).is_some());
+        let port = self.st.port(self.from)?;
+        let flows = |fid: &u16| self.flow_domain(*fid).is_some();
+        let own = match port.untagged {
+            Untagged::Any(fid) if flows(&fid) => return Some(fid),
+            Untagged::Pvid(fid) => Some(fid).filter(flows),
+            _ => None,
+        };
+        // Whose frames are in no member's domain
+        let common = |fid: &u16| self.flow_domain(*fid).is_some_and(|v| v.members.is_empty());
+        let all = Some(raw::TND_FLOWS_FID).filter(common);
         if self.port_flags & raw::TND_PORT_FLOWS_UNAWARE != 0 {
             return all;
         }
-        let own = match self.st.port(self.from).map(|p| p.untagged) {
-            Some(Untagged::Pvid(fid)) => self.flow_domain(fid).map(|_| fid),
-            _ => None,
-        };
         let Some(tag) = self.eth.tag else {
             return own.or(all);
         };
-        let fid = Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))?;
-        let members = !self.flow_domain(fid)?.members.is_empty();
-        let here = self.st.egress_tag(fid, self.from).is_some() && own != Some(fid);
-        (!members || here).then_some(fid)
+        let vid = Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))?;
+        let by = port.vids.as_ref().and_then(|v| v.get(usize::from(vid)));
+        match by.filter(|fid| flows(fid)) {
+            Some(fid) => Some(*fid).filter(|fid| own != Some(*fid)),
+            None => Some(vid).filter(common),
+        }
     }
 
     /// A domain of flow ports.
@@ -245,13 +252,18 @@ impl<S: Sink> Run<'_, '_, S> {
         self.stage(Stage::Flood);
         let before = self.st.counters.tag_changes;
         let mut sent = 0;
-        // Those with a tag first: in place, it comes once and goes once
-        for untagged in [false, true] {
+        // As it came first, then those with a tag: in place, it comes once and goes once
+        let form = |tag| match tag {
+            EgressTag::AsIs => 0,
+            EgressTag::Vid(_) => 1,
+            EgressTag::Untagged => 2,
+        };
+        for this in 0..3 {
             for port in ports_of(ports) {
                 let Ok(tag) = self.flow_leaves(port, members) else {
                     continue;
                 };
-                if (tag == EgressTag::Untagged) != untagged {
+                if form(tag) != this {
                     continue;
                 }
                 if sent == 0 {

@@ -370,6 +370,7 @@ fn which_chips_have_flow_ports() {
         let offered = f.profile().features();
         let has = offered & TND_FEAT_FLOWS != 0;
         assert_eq!(offered & TND_FEAT_FLOW_MEMBERS != 0, has, "{name}");
+        assert_eq!(offered & TND_FEAT_FLOW_FIDS != 0, has, "{name}");
         let known = ["tiny", "nxp-t1040", "arista-7500e"].contains(&name);
         assert_eq!(has, known, "{name}");
         let (_, out) = run(

@@ -695,3 +695,84 @@ fn what_is_sent_to_members_leaves_in_two_forms() {
     assert_eq!(out(&mut s, 1, &bare), [b(3), b(4), a(2)]);
     assert_eq!(out(&mut s, 4, &with), [b(3), a(1), a(2)]);
 }
+
+/// Members of a domain with another number than their VLAN, and of one that has all frames of a port.
+#[test]
+fn domains_with_numbers_of_their_own() {
+    let mut s = flows(6, raw::TND_PORT_FLOWS_UNAWARE);
+    for (fid, flags) in [
+        (300, raw::TND_VLAN_FLOWS),
+        (11, raw::TND_VLAN_FLOWS),
+        (12, 0),
+    ] {
+        domain(&mut s, fid, flags);
+    }
+    let member = |s: &mut State, port, vid, fid| {
+        let m = MemberConfig { fid, flags: 0 };
+        s.set_member(port, vid, m).unwrap();
+    };
+    let bare = |to| plain(mac(to), mac(9));
+    let of = |to, tci| tagged(bare(to), VLAN, tci);
+    // All of ports 1 and 2, as it came; other ports look up another domain, and their stations are others
+    for port in [1, 2] {
+        member(&mut s, port, raw::TND_VID_ANY, 300);
+    }
+    station(&mut s, 300, mac(1), 2);
+    station(&mut s, UNTAGGED, mac(1), 4);
+    station(&mut s, UNTAGGED, mac(2), 1);
+    station(&mut s, 300, mac(3), 3);
+    for frame in [
+        bare(1),
+        of(1, 0),
+        of(1, 0xa00a),
+        of(1, 4095),
+        tagged(of(1, 10), SERVICE, 7),
+    ] {
+        assert_eq!(run_out(&mut s, 1, &frame), (2, frame.clone()));
+        assert_eq!(run_out(&mut s, 3, &frame), (4, frame.clone()));
+    }
+    assert_eq!(run(&mut s, 1, &bare(2)), Cpu(MISS));
+    assert_eq!(run(&mut s, 1, &bare(3)), Drop(DropReason::NotEgressMember));
+    // Aware or not
+    port_flags(&mut s, 1, 0, raw::TND_PORT_FLOWS_UNAWARE);
+    assert_eq!(run_out(&mut s, 1, &of(1, 10)), (2, of(1, 10)));
+    // That of all other frames has members: who is none has no domain
+    member(&mut s, 4, raw::TND_VID_ANY, UNTAGGED);
+    assert_eq!(run(&mut s, 3, &bare(1)), Cpu(MISS));
+    assert_eq!(run(&mut s, 5, &bare(2)), Cpu(MISS));
+    // With a tag, in another's number, out with that of each member
+    for port in [5, 6] {
+        port_flags(&mut s, port, 0, raw::TND_PORT_FLOWS_UNAWARE);
+    }
+    member(&mut s, 5, 10, 11);
+    member(&mut s, 6, 20, 11);
+    station(&mut s, 11, mac(6), 6);
+    station(&mut s, 10, mac(6), 4);
+    assert_eq!(run_out(&mut s, 5, &of(6, 0xa00a)), (6, of(6, 0xa014)));
+    // The VLAN of the domain's number is nobody's while it has members; a bridge's members are nobody here
+    assert_eq!(run(&mut s, 5, &of(6, 11)), Cpu(MISS));
+    member(&mut s, 5, 10, 12);
+    assert_eq!(run_out(&mut s, 5, &of(6, 10)), (4, of(6, 10)));
+    // In all forms at once
+    member(&mut s, 5, 10, 11);
+    member(&mut s, 3, raw::TND_VID_ANY, 11);
+    s.set_member(
+        2,
+        7,
+        MemberConfig {
+            fid: 11,
+            flags: raw::TND_MEMBER_UNTAGGED,
+        },
+    )
+    .unwrap();
+    to_set(&mut s, 11, [0xff; 6], 1, &[2, 3, 5, 6]);
+    let all = plain([0xff; 6], mac(9));
+    let with = |vid| tagged(all.clone(), VLAN, vid);
+    let (out, _) = run_with(&mut s, 5, &with(10), Offload::NONE, 0);
+    let sent: Vec<_> = out
+        .tx
+        .into_iter()
+        .map(|(port, bytes, _)| (port, bytes))
+        .collect();
+    assert_eq!(sent, [(3, with(10)), (6, with(20)), (2, all.clone())]);
+}
