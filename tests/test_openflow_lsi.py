@@ -92,6 +92,37 @@ def test_two_versions_at_once_and_nothing_between_them(sw, below):
         assert places == {"hardware"}, sw.show("flows", "--lsi", "blue", "--why")
 
 
+def test_each_has_its_own_stations(sw):
+    """On a chip all of them stand in the MAC table, the same address at another port in each, and the CPU hears nothing."""
+    ready(sw, *CHIP)
+    red, blue = sw.peer(), sw.peer(port=BLUE)
+    macs = [h.read("/sys/class/net/eth0/address").strip() for h in sw.hosts]
+    everybody = "ff:ff:ff:ff:ff:ff"
+    for peer, at in ((red, {macs[0]: 1, macs[1]: 2}), (blue, {macs[2]: 2, macs[3]: 1, macs[1]: 1})):
+        for dst, out in {**at, everybody: FLOOD}.items():
+            peer.flow(out, dst=dst)
+        peer.barrier()
+    for name, n in (("red", 3), ("blue", 4)):
+        flows = sw.show("flows", "--lsi", name, "--why")
+        assert len(flows) == n and all("in the MAC table" in f["why"] for f in flows), flows
+    sw.reaches(1, 2)
+    sw.reaches(3, 4)
+    # from here on nobody asks who has an address
+    for a, b in ((1, 2), (2, 1), (3, 4), (4, 3)):
+        sw.hosts[a - 1].ip(f"neigh replace 10.0.0.{b} lladdr {macs[b - 1]} dev eth0 nud permanent")
+    for a, b in ((1, 2), (2, 1), (3, 4), (4, 3)):
+        assert sw.pings(a, b, 5) == 5
+    assert sum(p["counters"]["rx_cpu_packets"] for p in sw.chip_ports()) == 0
+    # red's h2 is somebody else's address in blue
+    before = seen(sw)
+    sw.hosts[2].ip(f"neigh replace 10.0.0.9 lladdr {macs[1]} dev eth0 nud permanent")
+    sw.hosts[2].exec("ping", "-n", "-c", 3, "-i", "0.2", "-W", "1", "10.0.0.9", check=False)
+    got = [b - a for a, b in zip(before, seen(sw))]
+    assert got == [0, 0, 0, 3], got
+    after = sw.status()["chip"]
+    assert (after["attaches"], after["refused"]) == (2, 0), after
+
+
 @pytest.mark.parametrize("below", [(), CHIP])
 def test_controllers_hear_of_their_own(sw, below):
     ready(sw, *below)

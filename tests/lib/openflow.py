@@ -189,11 +189,13 @@ class Peer:
     def role(self, role, generation):
         self.send(ROLE_REQUEST, struct.pack("!IIQ", role, 0, generation))
 
-    def flow(self, out, priority=1, in_port=None):
-        """A flow of 1.3 that sends to a port, None: all ports of what came from `in_port`."""
+    def flow(self, out, priority=1, in_port=None, dst=None):
+        """A flow of 1.3 that sends what came from `in_port`, or goes to the station `dst`, or all, to a port."""
         match = struct.pack("!HH4x", 1, 4)
         if in_port:
             match = struct.pack("!HHHBBI4x", 1, 12, 0x8000, 0, 4, in_port)
+        if dst:
+            match = struct.pack("!HHHBB6s2x", 1, 14, 0x8000, 3 << 1, 6, bytes.fromhex(dst.replace(":", "")))
         todo = struct.pack("!HH4xHHIH6x", 4, 24, 0, 16, out, 0xffff)
         self.send(FLOW_MOD, struct.pack("!QQBBHHHIIIH2x", 0, 0, 0, 0, 0, 0, priority, 0xffffffff, 0xffffffff,
                                         0xffffffff, 0) + match + todo)

@@ -158,9 +158,7 @@ impl Chip {
     /// Rules that come, change, go: one decision. The question for sources is asked before and for as long as there are
     /// rules that rely on it.
     pub(crate) fn decide(&mut self, rules: Vec<Change>) {
-        let of = |((n, vid), untagged)| Some(((self.ports.chip(n)?, vid), untagged));
-        let members: BTreeMap<(u16, u16), bool> =
-            self.compose.members().into_iter().filter_map(of).collect();
+        let members = self.members();
         self.shut = members != self.want.members;
         if self.shut {
             self.write_ports(false);
@@ -215,6 +213,18 @@ impl Chip {
             self.write_ports(true);
         }
         self.resize();
+    }
+
+    /// Ports that are in domains: of VLANs, or all in the switch's own.
+    fn members(&self) -> BTreeMap<(u16, u16), bool> {
+        if self.setup.slice.joins() {
+            let ports = self.ports.list.iter();
+            return ports
+                .map(|(p, _)| ((u16::from(p.port), raw::TND_VID_ANY), false))
+                .collect();
+        }
+        let of = |((n, vid), untagged)| Some(((self.ports.chip(n)?, vid), untagged));
+        self.compose.members().into_iter().filter_map(of).collect()
     }
 
     /// What a rule's rows count is these flows', and the tables' behind the first.

@@ -216,7 +216,8 @@ impl Chip {
     /// # Errors
     /// No tables are known for the profile.
     pub fn new(setup: Setup) -> Result<Chip, Unfit> {
-        let slice = setup.slice;
+        let slice = profile::domains(&setup.profile, setup.lookup, setup.slice);
+        let setup = Setup { slice, ..setup };
         let known = profile::known(&setup.profile, setup.lookup, slice)?;
         let ports = Ports {
             list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
@@ -224,6 +225,7 @@ impl Chip {
             none: false,
         };
         let (compose, first) = flow::compose(&setup, &ports);
+        let room = Room::new(known.mac_part(slice));
         let mut chip = Chip {
             offload: known.empty(),
             compose,
@@ -246,7 +248,7 @@ impl Chip {
             },
             dirty: BTreeSet::new(),
             backoff_ns: 0,
-            room: Room::default(),
+            room,
             lines: 0,
             counts: Counts::new(slice),
             uses: Uses::default(),
@@ -320,12 +322,11 @@ impl Chip {
 
     /// The domains of what is wanted, and no others.
     fn need_vlans(&mut self) {
-        self.want.vlans = [raw::TND_FLOWS_FID].into_iter().collect();
-        for key in self.want.macs.keys() {
-            self.want.vlans.insert(want::fid(key.vlan));
-        }
-        let members = self.want.members.keys();
-        self.want.vlans.extend(members.map(|(_, vid)| *vid));
+        let want = &self.want;
+        let entries = want.macs.keys().map(|k| want.fid(k.vlan));
+        let members = want.members.keys().map(|(_, vid)| want.fid_of(*vid));
+        let own = [self.setup.slice.fid()].into_iter();
+        self.want.vlans = own.chain(entries).chain(members).collect();
     }
 
     /// Is it to be attached, cold? Why.
@@ -411,7 +412,7 @@ impl Chip {
     /// Should no further change be brought for now? Many writes wait, or it is not known yet whether there is room for
     /// one more.
     pub fn is_busy(&self) -> bool {
-        self.queue.len() > BUSY || self.leases() && self.room.is_due()
+        self.queue.len() > BUSY || self.leases() && self.room.is_due(self.want.macs.len() as u32)
     }
 
     /// Is more room asked for, where there is some?
@@ -599,7 +600,7 @@ impl Chip {
                 }
                 self.uses.written(&key);
                 self.uses.touched.insert(flow);
-                let fid = want::fid(key.vlan);
+                let fid = self.want.fid(key.vlan);
                 if self.want.vlans.insert(fid) {
                     self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::Nothing, false);
                 }
@@ -700,8 +701,9 @@ impl Chip {
             }
         }
         for ((port, vid), untagged) in self.want.members.clone() {
-            if self.want.vlans.insert(vid) {
-                self.push(raw::TND_OP_CREATE, Target::Vlan(vid), Scope::All, false);
+            let fid = self.want.fid_of(vid);
+            if self.want.vlans.insert(fid) {
+                self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::All, false);
             }
             if old.get(&(port, vid)) != Some(&untagged) {
                 let target = Target::Member(port, vid);
@@ -773,7 +775,7 @@ impl Chip {
     fn resize(&mut self) {
         // What it gives up makes room, and so on; each round has less
         for _ in 0..8 {
-            let mac = self.want.macs.len() as u32 + self.room.left();
+            let mac = self.room.size(self.want.macs.len() as u32);
             let u = self.offload.usage();
             if (u.acl_size, u.mac_size) == (self.lines, mac) {
                 return;

@@ -25,11 +25,17 @@ pub struct Slice {
     pub index: u8,
     /// How many there are.
     pub of: u8,
+    /// Has each a domain of the MAC table of its own?
+    pub domains: bool,
 }
 
 impl Default for Slice {
     fn default() -> Slice {
-        Slice { index: 0, of: 1 }
+        Slice {
+            index: 0,
+            of: 1,
+            domains: false,
+        }
     }
 }
 
@@ -59,9 +65,38 @@ impl Slice {
         id >> 24 == u32::from(self.index)
     }
 
-    /// Has it the MAC table? Its keys do not say whose port a frame came in by, so one alone has.
+    /// Is it a number of its port sets?
+    pub(crate) fn has_set(self, id: u16) -> bool {
+        !self.domains || id >> 12 == u16::from(self.index)
+    }
+
+    /// Is it a domain of one of the switches, for frames whatever their tag?
+    pub(crate) fn has_domain(self, fid: u16) -> bool {
+        self.domains && fid > raw::TND_FLOWS_FID - u16::from(self.of)
+    }
+
+    /// Has it entries of the MAC table? Their keys do not say whose port a frame came in by: so one alone has, or each in
+    /// a domain of its own.
     pub(crate) fn has_mac(self) -> bool {
-        self.index == 0
+        self.index == 0 || self.domains
+    }
+
+    /// The domain of frames whatever their tag. That of the first is everybody's who is in no other.
+    pub(crate) fn fid(self) -> u16 {
+        match self.has_mac() {
+            true => raw::TND_FLOWS_FID - u16::from(self.index),
+            false => raw::TND_FLOWS_FID,
+        }
+    }
+
+    /// Are its ports to be put into that domain?
+    pub(crate) fn joins(self) -> bool {
+        self.fid() != raw::TND_FLOWS_FID
+    }
+
+    /// A number for a port set, of 4,096.
+    pub(crate) fn set(self, n: u16) -> u16 {
+        u16::from(self.index) << 12 | n & 0xfff
     }
 
     /// Its part of what the chip has of something: none has to wait for another, or to give way.

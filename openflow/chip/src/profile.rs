@@ -40,6 +40,8 @@ pub enum Unfit {
 
 /// VLANs that a tag may have.
 const VLANS: u32 = 4094;
+/// Domains of `tiny`.
+const TINY: u32 = 4;
 
 /// A chip's tables.
 #[derive(Clone, Debug)]
@@ -49,13 +51,21 @@ pub(crate) struct Known {
     lines: &'static str,
 }
 
+/// A domain for each of the switches on a chip, if it has so many and they are looked up by address: by VLAN each tag is
+/// one.
+pub(crate) fn domains(profile: &str, lookup: Lookup, slice: Slice) -> Slice {
+    let has = if profile == "tiny" { TINY } else { VLANS };
+    let domains = slice.domains && lookup == Lookup::Address && u32::from(slice.of) <= has;
+    Slice { domains, ..slice }
+}
+
 /// By the profile's name.
 pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known, Unfit> {
     // Its domains are known before it is attached to: it would be refused each time
     if (profile, lookup) == ("tiny", Lookup::Vlan) {
         return Err(Unfit::Domains {
             chip: profile.to_owned(),
-            domains: 4,
+            domains: TINY,
         });
     }
     let by = match lookup {
@@ -74,6 +84,9 @@ pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known
     chip.miss_drop = true;
     if !slice.has_mac() {
         chip.mac = None;
+    }
+    if let Some(m) = chip.mac.as_mut().filter(|_| slice.domains) {
+        (m.size, m.port_sets) = (slice.part(m.size), slice.part(m.port_sets));
     }
     Ok(Known { chip, lines })
 }
@@ -97,6 +110,12 @@ impl Known {
             m.size = 0;
         }
         Offload::new(chip)
+    }
+
+    /// Entries of the MAC table that a switch may have at most, where others have theirs.
+    pub fn mac_part(&self, slice: Slice) -> Option<u32> {
+        let shared = self.chip.mac.filter(|_| slice.domains);
+        shared.map(|m| m.size)
     }
 
     /// Are there rows on ports of IPv6 packets?

@@ -20,6 +20,8 @@ const LEASES: usize = 16;
 /// What is promised.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
+    /// Not more than so many, entries and what is promised, where others have the rest.
+    part: Option<u32>,
     /// Number, and what is left of it.
     leases: VecDeque<(u32, u32)>,
     /// A lease of so many is on its way.
@@ -29,6 +31,30 @@ pub(crate) struct Room {
 }
 
 impl Room {
+    pub fn new(part: Option<u32>) -> Room {
+        Room {
+            part,
+            ..Room::default()
+        }
+    }
+
+    /// Entries that there may be, with so many that there are.
+    pub fn size(&self, used: u32) -> u32 {
+        let promised = used + self.left();
+        self.part.map_or(promised, |p| p.min(promised))
+    }
+
+    /// Slots to have ahead. A device promises a sixteenth of the table and no more, so of its part each asks for as much.
+    fn ahead(&self) -> u32 {
+        self.part.map_or(AHEAD, |p| (p / 16).clamp(1, AHEAD))
+    }
+
+    /// Slots that may be asked for.
+    fn spare(&self, used: u32) -> u32 {
+        let promised = used + self.left();
+        self.part.map_or(u32::MAX, |p| p.saturating_sub(promised))
+    }
+
     pub fn left(&self) -> u32 {
         self.leases.iter().map(|(_, n)| n).sum()
     }
@@ -46,12 +72,15 @@ impl Room {
     }
 
     /// The next lease to ask for.
-    pub fn ask(&mut self) -> Option<Command> {
+    pub fn ask(&mut self, used: u32) -> Option<Command> {
         let left = self.left();
-        if self.asked.is_some() || left > AHEAD / 2 || self.leases.len() >= LEASES {
+        let ahead = self.ahead();
+        if self.asked.is_some() || left > ahead / 2 || self.leases.len() >= LEASES {
             return None;
         }
-        let count = (AHEAD - left).min(self.most.unwrap_or(u32::MAX));
+        let count = (ahead - left)
+            .min(self.most.unwrap_or(u32::MAX))
+            .min(self.spare(used));
         if count == 0 {
             return None;
         }
@@ -78,8 +107,9 @@ impl Room {
     }
 
     /// Is nothing left of what was promised, and the device to be asked, or to answer?
-    pub fn is_due(&self) -> bool {
-        self.left() == 0 && (self.asked.is_some() || self.most != Some(0))
+    pub fn is_due(&self, used: u32) -> bool {
+        let asks = self.most != Some(0) && self.spare(used) > 0;
+        self.left() == 0 && (self.asked.is_some() || asks)
     }
 
     /// It was granted.
@@ -114,7 +144,7 @@ impl Room {
 
     /// Another attach: what was promised is void.
     pub fn void(&mut self) {
-        *self = Room::default();
+        *self = Room::new(self.part);
     }
 }
 

@@ -164,7 +164,7 @@ impl Chip {
             }
         }
         if self.leases()
-            && let Some(ask) = self.room.ask()
+            && let Some(ask) = self.room.ask(self.want.macs.len() as u32)
         {
             self.aside(What::Lease, ask);
         }

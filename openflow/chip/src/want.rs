@@ -127,19 +127,11 @@ pub(crate) struct Want {
     pub rows: BTreeMap<u32, Row>,
     pub macs: HashMap<MacKey, Act>,
     pub vlans: BTreeSet<u16>,
-    /// Ports in domains of VLANs: whether without a tag.
+    /// Ports in domains of VLANs: whether without a tag; by `TND_VID_ANY` in that of their switch.
     pub members: BTreeMap<(u16, u16), bool>,
     sets: HashMap<PortMask, u16>,
     set_ids: BTreeMap<u16, PortMask>,
     last_set: u16,
-}
-
-/// The domain of an entry.
-pub(crate) fn fid(vlan: Vlan) -> u16 {
-    match vlan {
-        Vlan::Any | Vlan::Untagged => raw::TND_FLOWS_FID,
-        Vlan::Tag(v) => v,
-    }
 }
 
 pub(crate) fn vlan(fid: u16) -> raw::tnd_vlan {
@@ -152,12 +144,13 @@ pub(crate) fn vlan(fid: u16) -> raw::tnd_vlan {
     v
 }
 
-pub(crate) fn member(port: u16, vid: u16, untagged: bool) -> raw::tnd_vlan_member {
+pub(crate) fn member(fid: u16, port: u16, vid: u16, untagged: bool) -> raw::tnd_vlan_member {
     let mut m = raw::tnd_vlan_member {
-        fid: vid,
+        fid,
         port,
         vid,
-        flags: match untagged {
+        // All frames of a port are those without a tag, too
+        flags: match untagged || vid == raw::TND_VID_ANY {
             true => raw::TND_MEMBER_PVID | raw::TND_MEMBER_UNTAGGED,
             false => 0,
         },
@@ -244,15 +237,16 @@ impl Want {
 
     /// A number for a port set that is to be there; numbers come again late, so that no old one is in the way.
     pub fn add_set(&mut self, ports: PortMask) -> u16 {
-        loop {
-            self.last_set = self.last_set.wrapping_add(1).max(1);
-            if !self.set_ids.contains_key(&self.last_set) {
-                break;
+        let id = loop {
+            self.last_set = self.last_set.wrapping_add(1);
+            let id = self.slice.set(self.last_set);
+            if id != 0 && !self.set_ids.contains_key(&id) {
+                break id;
             }
-        }
-        self.sets.insert(ports, self.last_set);
-        self.set_ids.insert(self.last_set, ports);
-        self.last_set
+        };
+        self.sets.insert(ports, id);
+        self.set_ids.insert(id, ports);
+        id
     }
 
     pub fn remove_set(&mut self, ports: PortMask) -> Option<u16> {
@@ -267,7 +261,7 @@ impl Want {
         self.sets.clear();
         self.set_ids.clear();
         for (id, ports) in held {
-            self.last_set = self.last_set.max(*id);
+            self.last_set = self.last_set.max(*id & 0xfff);
             let at = wanted.iter().position(|w| row::bitmap(*w) == *ports);
             if let Some(at) = at {
                 let ports = wanted.swap_remove(at);
@@ -276,8 +270,12 @@ impl Want {
             }
         }
         for ports in wanted {
-            while held.contains_key(&self.add_set(ports)) {
-                self.set_ids.remove(&self.last_set);
+            loop {
+                let id = self.add_set(ports);
+                if !held.contains_key(&id) {
+                    break;
+                }
+                self.set_ids.remove(&id);
             }
         }
     }
@@ -292,9 +290,25 @@ impl Want {
         missing.chain(over).copied()
     }
 
+    /// The domain of an entry.
+    pub fn fid(&self, vlan: Vlan) -> u16 {
+        match vlan {
+            Vlan::Any | Vlan::Untagged => self.slice.fid(),
+            Vlan::Tag(v) => v,
+        }
+    }
+
+    /// The domain of a member.
+    pub fn fid_of(&self, vid: u16) -> u16 {
+        match vid {
+            raw::TND_VID_ANY => self.slice.fid(),
+            vid => vid,
+        }
+    }
+
     pub fn fdb(&self, key: &MacKey, act: Act) -> raw::tnd_fdb {
         let mut f = raw::tnd_fdb {
-            fid: fid(key.vlan),
+            fid: self.fid(key.vlan),
             mac: mac_of(key.address),
             flags: raw::TND_FDB_STATIC,
             action: raw::TND_ACT_TRAP,
@@ -327,7 +341,7 @@ impl Want {
                 .then(|| Command::of(op, &vlan(fid)))?,
             Target::Member(port, vid) => {
                 let untagged = *self.members.get(&(port, vid))?;
-                Command::of(op, &member(port, vid, untagged))
+                Command::of(op, &member(self.fid_of(vid), port, vid, untagged))
             }
             Target::Set(id) => Command::of(op, &set(id, *self.set_ids.get(&id)?)),
             Target::Counter(id) => Command::of(op, &counter(id)),
@@ -340,13 +354,15 @@ impl Want {
     pub fn delete(&self, target: Target) -> Option<Command> {
         Some(match target {
             Target::List | Target::Vlan(_) => return None,
-            Target::Member(port, vid) => Command::delete(&member(port, vid, false)),
+            Target::Member(port, vid) => {
+                Command::delete(&member(self.fid_of(vid), port, vid, false))
+            }
             Target::Set(id) => Command::delete(&set(id, PortMask::default())),
             Target::Counter(id) => Command::delete(&counter(id)),
             Target::Row(at) => Command::delete(&row_key(self.slice.table(), at)),
             Target::Mac(key) => {
                 let mut f = raw::tnd_fdb {
-                    fid: fid(key.vlan),
+                    fid: self.fid(key.vlan),
                     mac: mac_of(key.address),
                     ..Default::default()
                 };

@@ -76,19 +76,31 @@ impl Holds {
         })?;
         if slice.has_mac() {
             device.dump(|s: raw::tnd_port_set, _| {
-                h.sets.insert(s.set, s.ports);
+                if slice.has_set(s.set) {
+                    h.sets.insert(s.set, s.ports);
+                }
             })?;
             device.dump(|m: raw::tnd_vlan_member, _| {
-                if m.fid != m.vid {
-                    foreign = Some("a member that is no flow port's");
+                let own = match m.vid == raw::TND_VID_ANY && slice.has_domain(m.fid) {
+                    true => m.fid == slice.fid(),
+                    false => {
+                        if m.fid != m.vid {
+                            foreign = Some("a member that is no flow port's");
+                        }
+                        true
+                    }
+                };
+                if own {
+                    h.members.insert((m.port, m.vid), m);
                 }
-                h.members.insert((m.port, m.vid), m);
             })?;
             device.dump(|f: raw::tnd_fdb, _| {
                 if f.flags & raw::TND_FDB_STATIC == 0 {
                     foreign = Some("a station that it has learned");
                 }
-                h.macs.insert((f.fid, f.mac), f);
+                if f.fid == slice.fid() || !slice.has_domain(f.fid) {
+                    h.macs.insert((f.fid, f.mac), f);
+                }
             })?;
         }
         match foreign {
@@ -231,7 +243,7 @@ impl Chip {
             "other rows in front of its list"
         } else if held.bound != own.collect() {
             "a list of other ports"
-        } else if !held.vlans.contains(&raw::TND_FLOWS_FID) {
+        } else if !held.vlans.contains(&self.setup.slice.fid()) {
             "no domain of flows"
         } else {
             return Ok(());
@@ -341,9 +353,10 @@ impl Chip {
         let vlans = self.want.vlans.iter().filter(missing);
         dirty.extend(vlans.map(|fid| Target::Vlan(*fid)));
         for ((port, vid), untagged) in &self.want.members {
-            let want = want::member(*port, *vid, *untagged);
+            let fid = self.want.fid_of(*vid);
+            let want = want::member(fid, *port, *vid, *untagged);
             let there = held.members.get(&(*port, *vid));
-            if there.is_none_or(|m| m.flags != want.flags) {
+            if there.is_none_or(|m| (m.fid, m.flags) != (want.fid, want.flags)) {
                 dirty.insert(Target::Member(*port, *vid));
             }
         }
@@ -366,7 +379,7 @@ impl Chip {
         for (fid, mac) in held.macs.keys().filter(|k| !known.contains(k)) {
             let [a, b, c, d, e, f] = *mac;
             let address = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
-            let vlan = match (*fid == raw::TND_FLOWS_FID, self.setup.lookup) {
+            let vlan = match (*fid == self.setup.slice.fid(), self.setup.lookup) {
                 (true, Lookup::Address) => Vlan::Any,
                 (true, Lookup::Vlan) => Vlan::Untagged,
                 (false, _) => Vlan::Tag(*fid),

@@ -68,6 +68,8 @@ pub struct Panel {
     profile: String,
     /// Can flow ports be members of domains?
     members: bool,
+    /// Of such that have numbers of their own?
+    pub domains: bool,
     /// By the N of `swpN`.
     ports: BTreeMap<u16, (u8, FrontPort)>,
 }
@@ -94,6 +96,7 @@ impl Panel {
         Panel {
             profile: platform.chip.clone(),
             members: sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0,
+            domains: sal.offered() & raw::TND_FEAT_FLOW_FIDS != 0,
             ports: list.collect(),
         }
     }
@@ -103,8 +106,14 @@ impl Panel {
         if self.profile != is.profile {
             return Some(format!("{} instead of {}", is.profile, self.profile));
         }
+        let has = |m: bool| if m { "with" } else { "without" };
+        if self.domains != is.domains {
+            let (has, had) = (has(is.domains), has(self.domains));
+            return Some(format!(
+                "{has} domains of each switch's flow ports instead of {had}"
+            ));
+        }
         if self.members != is.members {
-            let has = |m: bool| if m { "with" } else { "without" };
             let (has, had) = (has(is.members), has(self.members));
             return Some(format!(
                 "{has} members of flow ports' domains instead of {had}"
@@ -480,6 +489,7 @@ mod tests {
     fn another_chip_is_not_taken_for_the_one_that_was_there() {
         let panel = |profile: &str, ports: &[(u8, u8)]| Panel {
             members: false,
+            domains: false,
             profile: profile.into(),
             ports: ports
                 .iter()

@@ -148,7 +148,12 @@ fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::R
         },
     };
     let of = u8::try_from(asked.len())?;
-    let part = |(index, switch)| asic.panel().part(switch, Slice { index, of }, common);
+    let slice = |index| Slice {
+        index,
+        of,
+        domains: asic.panel().domains && of > 1,
+    };
+    let part = |(index, switch)| asic.panel().part(switch, slice(index), common);
     let parts: anyhow::Result<Vec<_>> = (0..).zip(asked).map(part).collect();
     let parts = parts?;
     Ok((Some(asic), parts))

@@ -28,7 +28,11 @@ impl Pair {
     ) -> Pair {
         let device = Shared::new(profile);
         let on = |index: u8| {
-            let slice = Slice { index, of: 2 };
+            let slice = Slice {
+                index,
+                of: 2,
+                domains: true,
+            };
             let version = versions[usize::from(index)];
             World::on(&device, slice, profile, lookup, version, Limits::default())
         };
@@ -221,21 +225,24 @@ fn a_station_of_one_is_nobody_in_the_other() {
         p.red
             .flow_mod(&to(&[(Field::EthDst, station(0))], FIRST + 1));
         p.rest();
-        assert_eq!(
-            p.red.chip.usage().mac_used,
-            u32::from(lookup == Lookup::Address),
-            "{profile}"
-        );
+        let own = u32::from(lookup == Lookup::Address);
+        assert_eq!(p.red.chip.usage().mac_used, own, "{profile}");
         p.look(4);
         assert_eq!(
             (p.red.seen.sent, p.blue.seen.sent),
             (3, 0),
             "{profile}: its own port not"
         );
-        // in blue the same station is elsewhere, in the rows
+        // in blue the same station is elsewhere: in a domain of its own, or, by VLAN, in the rows
         p.blue
             .flow_mod(&to(&[(Field::EthDst, station(0))], FIRST + 3));
         p.rest();
+        let blue = p.blue.chip.usage();
+        assert_eq!(
+            (blue.mac_used, blue.acl_used > 0),
+            (own, own == 0),
+            "{profile}"
+        );
         p.look(4);
         assert_eq!((p.red.seen.sent, p.blue.seen.sent), (6, 3), "{profile}");
     }
@@ -360,6 +367,49 @@ fn a_port_opens_behind_its_list() {
         p.look(4);
         assert_eq!(p.blue.seen.sent, 0, "{fate:?}");
         assert_eq!(p.blue.chip.troubles().attaches, 1, "{fate:?}");
+    }
+}
+
+/// One has half of the MAC table, and of the port sets, however many the other wants.
+#[test]
+fn nobody_takes_the_others_stations() {
+    for (profile, entries, sets) in [("tiny", 16, 0), ("nxp-t1040", 20, 2)] {
+        let none = || vec![plain(0)];
+        let mut p = Pair::new(
+            profile,
+            Lookup::Address,
+            [Version::V13; 2],
+            [none(), none()],
+        );
+        for n in 0..40u128 {
+            p.red
+                .flow_mod(&to(&[(Field::EthDst, 0x0200_0100_0000 | n)], FIRST + 1));
+            p.rest();
+        }
+        let of = |w: &World| w.chip.usage();
+        assert_eq!(
+            of(&p.red).mac_used,
+            entries.max(of(&p.red).mac_size.min(40)),
+            "{profile}"
+        );
+        for n in 0..entries {
+            let fields = [(Field::EthDst, 0x0200_0200_0000 | u128::from(n))];
+            p.blue.flow_mod(&to(&fields, FIRST + 2));
+        }
+        p.rest();
+        assert_eq!(of(&p.blue).mac_used, entries, "{profile}");
+        // The same numbers of sets in both would be the other's ports
+        for w in [&mut p.red, &mut p.blue] {
+            let mut flood = to(&[(Field::EthDst, station(0))], port::FLOOD);
+            flood.priority = 4;
+            w.flow_mod(&flood);
+        }
+        p.rest();
+        p.look(4);
+        let told = [&p.red, &p.blue].map(|w| of(w).sets_used);
+        assert_eq!(told.iter().sum::<u32>(), sets, "{profile}");
+        let t = [p.red.chip.troubles(), p.blue.chip.troubles()];
+        assert_eq!(t.map(|t| t.refused), [0; 2], "full is no refused write");
     }
 }
 
