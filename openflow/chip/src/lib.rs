@@ -225,9 +225,9 @@ impl Chip {
             none: false,
         };
         let (compose, first) = flow::compose(&setup, &ports);
-        let room = Room::new(known.mac_part(slice));
         let mut chip = Chip {
             offload: known.empty(),
+            room: Room::new(known.mac_part(slice)),
             compose,
             flows_of: HashMap::default(),
             asks: false,
@@ -248,7 +248,6 @@ impl Chip {
             },
             dirty: BTreeSet::new(),
             backoff_ns: 0,
-            room,
             lines: 0,
             counts: Counts::new(slice),
             uses: Uses::default(),
