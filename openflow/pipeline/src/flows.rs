@@ -473,6 +473,15 @@ impl Switch {
             .collect()
     }
 
+    /// What a flow keeps of its message's flags. That counts begin anew is of 1.0's command to add, which has no such flag: a
+    /// flow that a modification added would be another one once it is restored.
+    pub(crate) fn flags_of(&self, m: &FlowMod) -> u16 {
+        match self.config().version {
+            Version::V10 => m.flags & !flow_flags::RESET_COUNTS,
+            Version::V13 => m.flags,
+        }
+    }
+
     fn add(&mut self, m: &FlowMod, value: Key, mask: Key, now_ns: u64) -> Result<(), Error> {
         let old = self.rules.exactly(m.table, &value, &mask, priority_of(m));
         if m.flags & flow_flags::CHECK_OVERLAP != 0
@@ -506,7 +515,7 @@ impl Switch {
             cookie: m.cookie,
             idle: m.idle_timeout,
             hard: m.hard_timeout,
-            flags: m.flags,
+            flags: self.flags_of(m),
             matching: m.matching.clone(),
             instructions: m.instructions.clone(),
             since_ns: now_ns,

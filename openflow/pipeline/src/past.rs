@@ -34,8 +34,9 @@ impl Switch {
         let (value, mask) = Key::of_match(&m.matching.fields);
         let number = self.rules.exactly(m.table, &value, &mask, priority_of(m));
         let number = number.ok_or(Error::FLOW_MOD_FAILED_UNKNOWN)?;
+        let flags = self.flags_of(m);
         if let Some(f) = self.rules.flows.get_mut(number) {
-            f.flags = m.flags;
+            f.flags = flags;
         }
         if let Some(hot) = self.live.hot.get_mut(number as usize) {
             (hot.packets, hot.bytes, hot.last_ns) = (past.packets, past.bytes, past.last_ns);
