@@ -93,7 +93,7 @@ def test_two_versions_at_once_and_nothing_between_them(sw, below):
 
 
 def test_each_has_its_own_stations(sw):
-    """On a chip all of them stand in the MAC table, the same address at another port in each, and the CPU hears nothing."""
+    """On a chip all stand in the MAC table, the same address at another port in each, and the CPU hears nothing."""
     ready(sw, *CHIP)
     red, blue = sw.peer(), sw.peer(port=BLUE)
     macs = [h.read("/sys/class/net/eth0/address").strip() for h in sw.hosts]
