@@ -429,6 +429,13 @@ impl Asic {
         }
     }
 
+    /// What the carrier has to tell is heard before somebody is told who drives the chip.
+    pub fn hear(&mut self, now_ns: u64) {
+        if self.carrier_ready {
+            self.carrier(now_ns);
+        }
+    }
+
     /// Connections, messages and requests of drivers.
     fn carrier(&mut self, now_ns: u64) -> bool {
         self.carrier_ready = false;

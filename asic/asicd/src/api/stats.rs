@@ -21,6 +21,7 @@ const SNAPSHOT: usize = 64 * 1024;
 
 /// `GET /v1/status`, without what only the API knows.
 pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
+    asic.hear(now_ns);
     let device = if asic.side.attached() {
         "attached"
     } else if asic.fail_reason.is_some() && asic.driver.is_none() && failed(asic) {
