@@ -52,7 +52,7 @@ def test_a_second_switch_fails_whole_and_takes_nothing(sw):
     other = sw.instance + "-b"
     front = sw.ports()["swp1"]["attachment"].removeprefix("af_packet:")
     code, _, err = call(sw, "--name", other, "up", "--profile", "tiny", "--port", f"swp1={front}")
-    assert code == 1 and "is a port of another asicd" in err and err.count("\n") == 1, err
+    assert code == 1 and "is a port of a switch already" in err and err.count("\n") == 1, err
     # a chip of its own, but no room for its switchd's swp1: the chip goes, too
     sw.ns.exec("ip", "link", "add", "x0", "type", "veth", "peer", "name", "x1")
     code, _, err = call(sw, "--name", other, "up", "--profile", "tiny", "--port", "swp1=x0")

@@ -155,6 +155,7 @@ impl Kept {
         if counted {
             self.counts_ns = now_ns;
             agent.keep_counts(now_ns);
+            while agent.keep_some_counts(4096) {}
         }
         let before = self.store.bytes();
         self.store.append(&agent.take_kept()).expect("room");

@@ -294,7 +294,7 @@ fn a_killed_asicd_comes_back_over_its_own_leftovers() {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&out.stderr);
-    assert!(text.contains("p1 is a port of another asicd"), "{text}");
+    assert!(text.contains("p1 is a port of a switch already"), "{text}");
     let filter = must(&format!("tc -n {sw} filter show dev p1 ingress"));
     assert!(filter.contains("bytecode"), "{filter}");
     // The netdevs get back what they were before the first one

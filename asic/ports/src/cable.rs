@@ -419,7 +419,7 @@ fn claim(iface: &str, ifindex: u32) -> io::Result<UnixDatagram> {
     UnixDatagram::bind_addr(&name).map_err(|e| match e.kind() {
         io::ErrorKind::AddrInUse => io::Error::new(
             e.kind(),
-            format!("{iface} is a port of another asicd: stop that one or take another interface"),
+            format!("{iface} is a port of a switch already: take another interface, or take it away there"),
         ),
         _ => e,
     })

@@ -651,7 +651,11 @@ fn show(
         v["sizes"] = sizes.clone().into();
     }
     out.print(&v, || {
-        let used = |r: &&Value| ["flows", "lookups"].iter().any(|k| r[k] != json!(0));
+        // Lookups of which nobody knows are no sign of use
+        let used = |r: &&Value| {
+            let some = |k: &str| r[k].as_u64().is_some_and(|n| n > 0);
+            some("flows") || some("lookups")
+        };
         if what == What::Tables {
             let used: Vec<Value> = all.iter().filter(used).cloned().collect();
             return render(&columns, &used) + &under(&sizes);

@@ -228,6 +228,7 @@ proptest! {
         let mut w = World::within(profile, lookup, Version::V13, members());
         play(&mut w, ops, pipelines::frames());
         w.rest();
+        // Who was let into a full chip may be another one in the next process, once
         prop_assert!(killed(&mut [&mut w]).is_ok());
         w.rest();
         let before = w.writes();

@@ -58,6 +58,16 @@ fn what_a_chip_answered_is_the_same_flows() {
     let third = change(&mut w, add(3)).unwrap();
     assert_eq!(third, first);
     w.journal.chip_counter(10, Some(vec![third]));
+    w.settle();
+    let state = State::read(&w.log, &BOOT).unwrap();
+    let mut next = tables(Version::V13);
+    let (_, chip) = state.restore_all(&mut next, SECOND);
+    let counters = chip.unwrap().counters;
+    let to = |n: u32| {
+        let of = |f: &u32| next.flow(*f).unwrap().matching.fields[0].value;
+        counters[&n].iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!((to(8), to(10)), (vec![2], vec![3]));
     w.journal.chip_counter(11, Some(vec![third]));
     w.journal.chip_counter(11, None);
     change(&mut w, delete(3));
@@ -84,14 +94,20 @@ fn what_a_chip_answered_is_the_same_flows() {
     let (_, chip) = state.restore_all(&mut tables(Version::V13), SECOND);
     assert_eq!(chip, None);
     // and all at once is the same
+    let past = |n: u32| ChipPast {
+        last: 11,
+        flows: [(n, counted(7))].into(),
+        counters: [(8, vec![n]), (9, vec![n, TABLES + 2])].into(),
+    };
     w.journal
-        .begin_all(&w.switch, Vec::new(), None, Some(ChipPast::default()));
+        .begin_all(&w.switch, Vec::new(), None, Some(past(second)));
     let mut log = head(&BOOT);
     while let Some(slice) = w.journal.slice(&w.switch, 100) {
         log.extend_from_slice(&seal(&slice).unwrap());
         log.extend_from_slice(&slice);
     }
     let state = State::read(&log, &BOOT).unwrap();
-    let (_, chip) = state.restore_all(&mut tables(Version::V13), SECOND);
-    assert_eq!(chip, Some(ChipPast::default()));
+    let mut next = tables(Version::V13);
+    let (_, chip) = state.restore_all(&mut next, SECOND);
+    assert_eq!(chip, Some(past(next.flows_of(0)[0])));
 }
