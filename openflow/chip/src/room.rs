@@ -44,6 +44,12 @@ impl Room {
         self.part.map_or(promised, |p| p.min(promised))
     }
 
+    /// Entries that there may be where so many stand, and all that is to be had ahead is promised.
+    pub fn at_rest(&self, used: u32) -> u32 {
+        let promised = used + self.ahead();
+        self.part.map_or(promised, |p| p.min(promised))
+    }
+
     /// Slots to have ahead. A device promises a sixteenth of the table and no more, so of its part each asks for as much.
     fn ahead(&self) -> u32 {
         self.part.map_or(AHEAD, |p| (p / 16).clamp(1, AHEAD))

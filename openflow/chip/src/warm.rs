@@ -192,9 +192,10 @@ impl Chip {
         let held = Holds::read(&mut *device, self.setup.slice)?;
         self.know_list(&held)?;
         self.begins(&mut *device, &sizes, now_ns)?;
-        // Nothing is written yet: these are wishes
+        // Nothing is written yet: these are wishes. There was room ahead, and who is let in depends on that
+        let mac = self.room.at_rest(held.macs.len() as u32);
         for _ in 0..8 {
-            let writes = self.offload.resize(self.lines, held.macs.len() as u32);
+            let writes = self.offload.resize(self.lines, mac);
             if writes.is_empty() {
                 break;
             }
@@ -208,7 +209,7 @@ impl Chip {
         if !known || self.has_uncounted(&held) {
             self.counts.lose_all(now_ns);
         }
-        let (differs, over) = self.differs(&held);
+        let (differs, traps, over) = self.differs(&held);
         self.device = Some(device);
         if differs.is_empty() && self.has_ports(&held) {
             self.dirty.clear();
@@ -217,8 +218,13 @@ impl Chip {
             for t in over {
                 self.drop_object(t, Scope::Nothing, false);
             }
+            for key in traps {
+                let scope = self.scope_of(&key);
+                self.push(raw::TND_OP_UPDATE, Target::Mac(key), scope, true);
+            }
         } else {
             self.dirty = differs;
+            self.dirty.extend(traps.into_iter().map(Target::Mac));
             self.dirty.extend(over);
             self.trust = Trust::Trapping;
             self.write_ports(true);
@@ -336,9 +342,11 @@ impl Chip {
             || !self.miss.real() && own.any(drops)
     }
 
-    /// What packets may meet otherwise than they should; and what nothing names any more.
-    fn differs(&self, held: &Holds) -> (BTreeSet<Target>, Vec<Target>) {
+    /// What packets may meet otherwise than they should; entries that trap, for a while, as those that were asked for use;
+    /// and what nothing names any more.
+    fn differs(&self, held: &Holds) -> (BTreeSet<Target>, Vec<MacKey>, Vec<Target>) {
         let mut dirty = BTreeSet::new();
+        let mut traps = Vec::new();
         for (at, row) in &self.want.rows {
             if !held.rows.get(at).is_some_and(|e| same_row(e, &row.entry)) {
                 dirty.insert(Target::Row(*at));
@@ -372,8 +380,11 @@ impl Chip {
             let there = held.macs.get(&(want.fid, want.mac));
             let same =
                 |h: &raw::tnd_fdb| (h.action, h.port, h.set) == (want.action, want.port, want.set);
-            if !there.is_some_and(same) {
-                dirty.insert(Target::Mac(*key));
+            match there {
+                Some(h) if same(h) => {}
+                // what it is to send to is there; where that lacks, something else differs
+                Some(h) if h.action == raw::TND_ACT_TRAP => traps.push(*key),
+                _ => _ = dirty.insert(Target::Mac(*key)),
             }
         }
         for (fid, mac) in held.macs.keys().filter(|k| !known.contains(k)) {
@@ -394,7 +405,7 @@ impl Chip {
         dirty.extend(lack);
         let unused = held.counters.keys().filter(|id| !self.counts.has(**id));
         let unused = unused.map(|id| Target::Counter(*id));
-        (dirty, over.into_iter().chain(unused).collect())
+        (dirty, traps, over.into_iter().chain(unused).collect())
     }
 }
 

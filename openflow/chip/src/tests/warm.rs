@@ -9,7 +9,7 @@ use super::universe::FIRST;
 use super::world::{self, World, killed};
 use crate::Lookup;
 use proptest::prelude::*;
-use tandem_openflow::model::FlowCommand;
+use tandem_openflow::model::{FlowCommand, FlowMod};
 use tandem_openflow::{Action, Field, Version};
 
 const CHIPS: [(&str, Lookup); 2] = [
@@ -71,6 +71,25 @@ fn what_the_chip_holds_is_the_next_processes() {
             w.chip.is_open() && w.chip.troubles().refused == 0,
             "{profile}"
         );
+    }
+}
+
+/// An entry that was being asked for use forwards again, and no other frame has to wait for that.
+#[test]
+fn an_entry_that_was_asked_for_use_is_opened() {
+    let mut w = filled("nxp-t1040", Lookup::Address);
+    w.flow_mod(&FlowMod {
+        idle_timeout: 10,
+        ..add(1, &[(Field::EthDst, STATION + 7)], 3)
+    });
+    w.rest();
+    w.pass(6);
+    let before = w.writes();
+    // the second time nothing of it is left to write
+    for _ in 0..2 {
+        assert_eq!(killed(&mut [&mut w]), Ok(true));
+        w.rest();
+        assert_eq!(w.writes(), before + 1);
     }
 }
 
