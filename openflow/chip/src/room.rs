@@ -40,14 +40,17 @@ impl Room {
 
     /// Entries that there may be, with so many that there are.
     pub fn size(&self, used: u32) -> u32 {
-        let promised = used + self.left();
+        self.within(used + self.left())
+    }
+
+    /// Of so many, those that its part has.
+    fn within(&self, promised: u32) -> u32 {
         self.part.map_or(promised, |p| p.min(promised))
     }
 
     /// Entries that there may be where so many stand, and all that is to be had ahead is promised.
     pub fn at_rest(&self, used: u32) -> u32 {
-        let promised = used + self.ahead();
-        self.part.map_or(promised, |p| p.min(promised))
+        self.within(used + self.ahead())
     }
 
     /// Slots to have ahead. A device promises a sixteenth of the table and no more, so of its part each asks for as much.
