@@ -305,11 +305,12 @@ impl Store {
         })
     }
 
-    /// All memberships of one port, as they should be; how many those are.
+    /// All memberships of one port, as they should be; how many are looked at for that.
     pub(crate) fn want_all_members(&mut self, port: u16, now: u64) -> usize {
         let link = self.link_of_port(port);
         let wanted = link.map_or_else(Members::new, |l| self.port_members(port, l));
-        let n = wanted.len();
+        let there = self.member_ids.range((port, 0)..=(port, u16::MAX));
+        let n = wanted.len() + there.count();
         let was = self.topo.switching.contains(&port);
         if self.want_members(port, wanted, now) != was {
             self.topo.dirty.ports.insert(port);

@@ -198,8 +198,8 @@ fn bounded(r: &mut Rig, event: Event) {
     let mut most = |r: &Rig, what: &str| {
         let n = r.store.looks() - looks;
         looks = r.store.looks();
-        // the one that is told of is looked at besides; a port's memberships are one step
-        assert!(n <= SLICE + PORT_VLANS, "{what} looks at {n}");
+        // the one that is told of is looked at besides; a port's memberships, there and wanted, are one step
+        assert!(n <= SLICE + 2 * PORT_VLANS, "{what} looks at {n}");
     };
     r.now += 1000;
     r.store.apply(event, r.now);
@@ -564,6 +564,9 @@ fn memberships_are_computed_anew_in_slices() {
     bounded(&mut r, Event::Remove(SRC, Key::Link(12)));
     assert!(r.store.wholes() > wholes);
     assert_eq!(r.chip.members.len(), members);
+    // and where all of them go
+    bounded(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)));
+    assert_eq!(r.chip.members.len(), 0);
 }
 
 /// Wide routes that change once more while they are queued: each looks whether it passes one below it, and a call at no more of
