@@ -33,6 +33,8 @@ pub(crate) struct Doors {
     pub over: u64,
     /// Those about which a command may be on its way.
     written: HashSet<u32>,
+    /// Ports that may not be what they are to be, by table id.
+    ports: BTreeSet<u32>,
 }
 
 impl Doors {
@@ -146,9 +148,16 @@ impl Store {
 
     /// A command about this one was posted.
     pub(crate) fn note_door(&mut self, r: Ref) {
-        if r.cls == Cls::Rif {
-            self.doors.written.insert(r.id);
+        match r.cls {
+            Cls::Rif => _ = self.doors.written.insert(r.id),
+            Cls::Port => self.note_port(r.id),
+            _ => {}
         }
+    }
+
+    /// A port is to be another one, or is written.
+    pub(crate) fn note_port(&mut self, id: u32) {
+        self.doors.ports.insert(id);
     }
 
     /// An interface may take more than it is to, until a command is answered that is on its way or about to be: no route is written.
@@ -178,21 +187,24 @@ impl Store {
         closes || !self.hw.is_queue_empty(Cls::Rif)
     }
 
-    /// A port takes frames by itself, and is to take none: it is down, or spanning tree keeps it out, or they are the kernel's.
-    fn ports_close(&self) -> bool {
-        if self.hw.is_queue_empty(Cls::Port) && !self.hw.flights.any_of(Cls::Port) {
-            return false;
-        }
+    /// A port takes frames by itself, or may do so, and is to take none: it is down, or spanning tree keeps it out, or they are the
+    /// kernel's.
+    fn ports_close(&mut self) -> bool {
         let takes = |p: &Port| {
             let flags = p.flags & (TND_PORT_UP | TND_PORT_TRAP_ALL);
             flags == TND_PORT_UP && p.stp == BR_STATE_FORWARDING
         };
         let ports = &self.hw.ports;
-        ports.ids().into_iter().any(|id| {
-            ports.get(id).is_some_and(|o| {
-                let both = o.have.as_ref().zip(o.want.as_ref());
-                o.fail.is_none() && both.is_some_and(|(have, want)| takes(have) && !takes(want))
-            })
-        })
+        let mut closes = false;
+        self.doors.ports.retain(|&id| {
+            let Some(o) = ports.get(id).filter(|o| !o.is_settled(o.want.as_ref())) else {
+                return false;
+            };
+            let opens = matches!(&o.sent, Sent::Put(put) if takes(put));
+            let open = opens || o.have.as_ref().is_some_and(takes);
+            closes |= open && o.fail.is_none() && o.want.as_ref().is_some_and(|w| !takes(w));
+            true
+        });
+        closes
     }
 }

@@ -83,6 +83,9 @@ impl HwBody for Port {
     }
     fn spoil(&mut self) {
         self.mtu = u32::MAX;
+        // perhaps it is open
+        self.flags = (self.flags | TND_PORT_UP) & !TND_PORT_TRAP_ALL;
+        self.stp = BR_STATE_FORWARDING;
     }
 }
 

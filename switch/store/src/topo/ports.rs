@@ -110,7 +110,9 @@ impl Store {
                     body
                 }
             };
-            self.hw.want(u32::from(port) - 1, Some(body), now);
+            let id = u32::from(port) - 1;
+            self.note_port(id);
+            self.hw.want(id, Some(body), now);
         }
         self.step_guards();
     }
