@@ -179,6 +179,7 @@ impl Store {
         self.catch_up_all(now_ns);
         self.counters.events += 1;
         self.together.begin(Some(event.source()));
+        self.together.goes_on = false;
         match event {
             Event::Upsert(source, object) => self.upsert(source, object, now_ns),
             Event::Remove(source, key) => self.remove(source, &key, now_ns),

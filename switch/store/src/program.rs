@@ -587,7 +587,7 @@ impl Store {
         }
         self.drain_changed(now_ns);
         self.drain_touched();
-        if !self.behind() {
+        if !self.behind() && !self.together.goes_on {
             self.together_ends(now_ns);
         }
     }

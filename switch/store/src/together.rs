@@ -65,7 +65,6 @@ impl Together {
     /// Begins with an event, or with what follows from several or from an answer.
     pub fn begin(&mut self, source: Option<SourceId>) {
         self.open = true;
-        self.goes_on = false;
         self.source = source;
     }
 
