@@ -63,7 +63,7 @@ macro_rules! classes {
             pub leaving: HashMap<Ref, BTreeSet<Ref>>,
             /// Next hops that a warm attach has found to be others than they are to be, by table id. Until the end of the sweep the chip
             /// may have routes by them that the kernel has no more: so long they trap.
-            pub found_otherwise: HashSet<u32>,
+            pub found_otherwise: BTreeSet<u32>,
             /// Targets that are not written before those have gone; with each the groups that wait to take it in.
             pub parting: HashMap<Ref, BTreeSet<Ref>>,
             /// Ports whose turn comes behind stations.
