@@ -142,7 +142,7 @@ impl Store {
         if self.hw.fdb.get(id).is_some_and(|o| o.queued)
             && let Some(key) = self.fdb_keys.get(&id)
         {
-            self.hw.station_waits(key.bridge, stations);
+            self.hw.station_waits(id, key.bridge, stations);
         }
     }
 

@@ -192,8 +192,8 @@ impl Store {
                 && let Some(port) = self.topo.port_of.get(&ifindex)
             {
                 let stations = self.progress.taken[Cls::Fdb as usize];
-                self.hw
-                    .goes_behind(u32::from(*port) - 1, r.link.master, stations);
+                let bridges = [r.link.master, link.master];
+                self.hw.goes_behind(u32::from(*port) - 1, bridges, stations);
             }
         }
         self.topo.told.remove(&source.0);

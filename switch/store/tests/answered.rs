@@ -13,18 +13,6 @@ use tandem_abi::raw::*;
 use tandem_store::model::*;
 use tandem_store::*;
 
-/// A port of the bridge in this state of its spanning tree.
-fn in_state(n: u16, state: u8) -> Object {
-    Object::Link(Link {
-        master: BRIDGE,
-        bridge_port: Some(BridgePort {
-            state,
-            ..BridgePort::default()
-        }),
-        ..swp(n)
-    })
-}
-
 const BLOCKING: u8 = 4;
 
 /// Classes of the commands that are on their way.
@@ -131,6 +119,62 @@ fn a_membership_waits_for_its_port() {
     assert_eq!(one_by_one(&mut r, []), [STATION, PORT, MEMBER]);
 }
 
+/// Of a port that waits for stations no other port's membership knows: who has left is no member when a station moves.
+#[test]
+fn a_membership_waits_for_its_own_port_alone() {
+    let mut r = bridged("spectrum-sn2700");
+    for n in [3, 4] {
+        r.up(joined(n));
+    }
+    r.up(station(2));
+    r.settle();
+    r.up(station(1));
+    r.up(Object::Link(swp(2)));
+    r.up(Object::Fdb(fdb(2, 13, FdbKind::Static)));
+    r.up(station(3));
+    r.up(in_state(4, BLOCKING));
+    let there = fdb(2, 13, FdbKind::Static).mac;
+    let look = |r: &Rig| {
+        let moved = r.chip.fdb[&(FID, there)].port == 3;
+        assert!(!moved || !r.chip.members.keys().any(|k| k.0 == 2));
+    };
+    r.play(0, |_| Fate::Done, look);
+    assert_eq!(r.chip.fdb[&(FID, there)].port, 3);
+}
+
+/// Its port waits for a station that came behind it.
+#[test]
+fn a_lost_membership_is_still_the_first() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    while on_its_way(&mut r) != [MEMBER] {
+        assert!(r.run(0));
+    }
+    r.up(station(1));
+    r.up(in_state(3, BLOCKING));
+    let lost = r.chip.rings[0].pop_front().unwrap();
+    r.store.timed_out(lost.token, r.now);
+    assert_eq!(one_by_one(&mut r, []), [MEMBER, STATION, PORT]);
+}
+
+/// A station changes while its own command is on its way.
+#[test]
+fn a_station_that_changes_on_its_way_is_before_a_port_still() {
+    let mut r = bridged("spectrum-sn2700");
+    let moves = Object::Fdb(fdb(1, 12, FdbKind::Static));
+    let all = [station(1), moves, in_state(2, BLOCKING)];
+    assert_eq!(one_by_one(&mut r, all), [STATION, STATION, PORT]);
+    // and one that is what it was: nobody waits for it
+    let moves = Object::Fdb(fdb(1, 12, FdbKind::Static));
+    let all = [
+        station(1),
+        moves,
+        station(1),
+        in_state(2, BR_STATE_FORWARDING),
+    ];
+    assert_eq!(one_by_one(&mut r, all), [STATION, PORT]);
+}
+
 /// A port leaves, and a station moves: who comes in by that port never finds it where it is then.
 #[test]
 fn a_station_waits_for_a_membership() {
@@ -170,6 +214,39 @@ fn no_route_is_written_while_a_port_closes() {
     }
     r.settle();
     assert!(by(102, &r.chip.lookup("20.0.0.1".parse().unwrap())));
+}
+
+/// It was about to open, and the answer comes or gets lost: it may be open.
+#[test]
+fn no_route_is_written_while_a_port_may_be_open() {
+    for answered in [true, false] {
+        let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+        r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+        let is_up = |admin_up| Object::Link(Link { admin_up, ..swp(1) });
+        r.up(is_up(false));
+        r.settle();
+        r.up(is_up(true));
+        assert_eq!(on_its_way(&mut r), [PORT]);
+        r.up(is_up(false));
+        r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
+        assert_eq!(on_its_way(&mut r), [PORT]);
+        assert_eq!(r.chip.rings[1].len(), 0);
+        if answered {
+            assert!(r.run(0));
+        } else {
+            let (token, _) = r.chip.run(0).unwrap();
+            r.store.timed_out(token, r.now);
+        }
+        let up = |r: &Rig| r.chip.ports[&1].flags & TND_PORT_UP != 0;
+        assert!(up(&r));
+        while up(&r) {
+            r.plan();
+            assert_eq!(r.chip.rings[1].len(), 0);
+            assert!(r.run(0), "it does not close");
+        }
+        r.settle();
+        assert!(by(102, &r.chip.lookup("20.0.0.1".parse().unwrap())));
+    }
 }
 
 /// While nobody listened a route went, and then its gateway was another station. The chip has the route until the sweep.

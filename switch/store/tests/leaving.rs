@@ -336,18 +336,6 @@ fn others_do_not_trap_where_two_carriers_are_lost() {
     assert!(trapped.is_empty(), "{trapped:?}");
 }
 
-/// A port of the bridge in this state.
-fn in_state(n: u16, state: u8) -> Object {
-    Object::Link(Link {
-        master: BRIDGE,
-        bridge_port: Some(BridgePort {
-            state,
-            ..BridgePort::default()
-        }),
-        ..swp(n)
-    })
-}
-
 /// A port changes in its place between the stations: one that came before it is written before, one that came after it after.
 #[test]
 fn a_port_changes_between_the_stations() {
@@ -406,7 +394,7 @@ fn a_port_waits_for_its_own_bridges_stations_alone() {
     const OTHER: u32 = 60;
     let mut r = bridged("spectrum-sn2700");
     let Object::Link(other) = bridge(300) else {
-        return;
+        panic!("no link");
     };
     r.up(Object::Link(Link {
         ifindex: OTHER,
@@ -428,6 +416,8 @@ fn a_port_waits_for_its_own_bridges_stations_alone() {
     for e in others {
         r.up(Object::Fdb(e));
     }
+    // it has its place already
+    r.up(Object::Fdb(fdb(1, 12, FdbKind::Static)));
     r.up(in_state(2, 4));
     let mut before = Vec::new();
     let mut is_written = false;
@@ -441,6 +431,47 @@ fn a_port_waits_for_its_own_bridges_stations_alone() {
     };
     r.play(0, fate, |_| {});
     assert_eq!((is_written, before), (true, vec![1]));
+}
+
+/// A port goes from one bridge to another at once: it comes behind the stations of both.
+#[test]
+fn a_port_waits_for_the_stations_of_the_bridge_that_it_goes_to() {
+    const OTHER: u32 = 60;
+    let mut r = bridged("spectrum-sn2700");
+    let Object::Link(other) = bridge(300) else {
+        panic!("no link");
+    };
+    r.up(Object::Link(Link {
+        ifindex: OTHER,
+        name: "br1".into(),
+        ..other
+    }));
+    let in_other = |n: u16, state: u8| {
+        Object::Link(Link {
+            master: OTHER,
+            bridge_port: Some(BridgePort {
+                state,
+                ..BridgePort::default()
+            }),
+            ..swp(n)
+        })
+    };
+    r.up(in_other(3, BR_STATE_FORWARDING));
+    r.settle();
+    r.up(Object::Fdb(FdbEntry {
+        bridge: OTHER,
+        ..fdb(1, 13, FdbKind::Static)
+    }));
+    r.up(in_other(2, 4));
+    let mut first = None;
+    let fate = |p: &Planned| {
+        if matches!(p.cls, TND_CLS_PORT | TND_CLS_FDB) {
+            first.get_or_insert(p.cls);
+        }
+        Fate::Done
+    };
+    r.play(0, fate, |_| {});
+    assert_eq!(first, Some(TND_CLS_FDB));
 }
 
 /// A port changes again and again while stations come: it is written behind those that were queued at its first change.

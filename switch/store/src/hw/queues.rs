@@ -6,10 +6,13 @@
 //! ```
 //!
 //! So of what decides where a bridge's frames go a write waits for the answers to those before: a port for stations, a station for
-//! ports and memberships, a membership for ports, as one that joins is the bridge's by then. A port waits for other ports of before
+//! ports and memberships, a membership for ports that are due, as one that joins is the bridge's by then. Its own port it awaits even
+//! where that is behind stations; a port that is, and is another one, has nothing to do with it. A port waits for other ports of before
 //! the last event, too: what follows from one event is on its way together. Stations do not wait for each other, nor memberships:
-//! there may be many.
+//! there may be many. One that changes while a command about it is on its way keeps those behind it back until that is answered.
 
+use super::classes::Member;
+use super::table::{Obj, Sent};
 use super::{CLASSES, Cls, Hw, Ref};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -24,8 +27,10 @@ pub(crate) struct Behind {
     next: u64,
     /// So many at the front of the ports' queue wait.
     waiting: usize,
-    /// Stations whose command got no answer, and that are queued again: by table id.
-    again: HashSet<u32>,
+    /// And so many at the front of the memberships', for their ports.
+    members_waiting: usize,
+    /// Stations and memberships whose command got no answer, and that are queued again.
+    again: HashSet<Ref>,
 }
 
 impl Hw {
@@ -37,37 +42,77 @@ impl Hw {
             self.look_behind(stations);
         }
         let on_way = |cls| ordered && self.flights.any_of(cls);
-        let again = ordered && !self.behind.again.is_empty();
+        let any_again = |cls| ordered && self.behind.again.iter().any(|r| r.cls == cls);
+        let (again, members_again) = (any_again(Cls::Fdb), any_again(Cls::Member));
         let earlier = ordered && self.flights.any_before(Cls::Port);
         let port_waits = earlier || on_way(Cls::Fdb) || again;
-        let mut member_waits = on_way(Cls::Port);
-        let mut station_waits = member_waits || on_way(Cls::Member);
+        let port_on_way = on_way(Cls::Port);
+        let mut member_waits = false;
+        let mut station_waits = port_on_way || on_way(Cls::Member);
         let Behind {
             after,
             waiting,
-            again: stations_again,
+            members_waiting,
+            again: all_again,
             ..
         } = &mut self.behind;
+        let due =
+            |id: u32, after: &HashMap<u32, u64>| after.get(&id).is_none_or(|a| *a <= stations);
+        let (ports, members, fdb) = (&self.ports, &self.members, &self.fdb);
         for (cls, queue) in CLASSES.into_iter().zip(&mut self.queues) {
             let next = match cls {
                 Cls::Neigh if !neighbours => None,
-                Cls::Member if member_waits => None,
+                Cls::Member if port_on_way || member_waits && !members_again => None,
+                Cls::Member => {
+                    // one that got no answer waits for nothing that is to come
+                    let goes = |id: &u32| {
+                        let lost = all_again.contains(&Ref::new(cls, *id));
+                        let body =
+                            |o: &Obj<Member>| Some(o.want.as_ref().or(o.have.as_ref())?.port);
+                        let port = members.get(*id).and_then(body).map(|p| u32::from(p) - 1);
+                        let waits =
+                            |p: u32| !due(p, after) && ports.get(p).is_some_and(|o| o.queued);
+                        lost || !member_waits && !(ordered && port.is_some_and(waits))
+                    };
+                    let from = *members_waiting;
+                    let at = (from..queue.len()).find(|at| queue.get(*at).is_some_and(goes));
+                    *members_waiting = match at {
+                        _ if member_waits => from,
+                        Some(at) => at,
+                        None => queue.len(),
+                    };
+                    let next = at.and_then(|at| queue.remove(at));
+                    next.inspect(|id| _ = all_again.remove(&Ref::new(cls, *id)))
+                }
                 Cls::Fdb if station_waits => None,
                 Cls::Port => {
-                    let due = |id: &u32| after.get(id).is_none_or(|a| *a <= stations);
-                    while queue.get(*waiting).is_some_and(|id| !due(id)) {
+                    while queue.get(*waiting).is_some_and(|id| !due(*id, after)) {
                         *waiting += 1;
                     }
-                    member_waits |= ordered && !queue.is_empty();
+                    let any_due = ordered && *waiting < queue.len();
+                    member_waits |= any_due;
                     // one that is due waits for those on their way, and for none that come
-                    station_waits |= ordered && !again && *waiting < queue.len();
+                    station_waits |= any_due && !again;
                     let next = match port_waits {
                         true => None,
                         false => queue.remove(*waiting),
                     };
-                    next.inspect(|id| _ = after.remove(id))
+                    if let Some(id) = &next {
+                        after.remove(id);
+                        *members_waiting = 0;
+                    }
+                    next
                 }
-                Cls::Fdb => (queue.pop_front()).inspect(|id| _ = stations_again.remove(id)),
+                Cls::Fdb => {
+                    // its answer says what is to be written, and those behind it come behind that
+                    let idle =
+                        |id: &u32| (fdb.get(*id)).is_none_or(|o| matches!(o.sent, Sent::Nothing));
+                    let next = match queue.front().is_some_and(idle) {
+                        true => queue.pop_front(),
+                        false => None,
+                    };
+                    next.inspect(|id| _ = all_again.remove(&Ref::new(cls, *id)))
+                }
                 _ => queue.pop_front(),
             };
             if let Some(id) = next {
@@ -85,21 +130,27 @@ impl Hw {
         after.retain(|id, a| *a > stations || queued(id));
         let wait = after.values().filter(|a| **a > stations);
         self.behind.next = wait.min().copied().unwrap_or(u64::MAX);
-        self.behind.waiting = 0;
+        (self.behind.waiting, self.behind.members_waiting) = (0, 0);
     }
 
-    /// A station of a bridge was queued, if it was not before. `stations`: so many had their turn ever.
-    pub fn station_waits(&mut self, bridge: u32, stations: u64) {
-        let waiting = self.queues.get(Cls::Fdb as usize).map_or(0, VecDeque::len);
-        self.behind.last.insert(bridge, stations + waiting as u64);
+    /// A station of a bridge may have been queued: it is the last one, if it was not before. `stations`: so many had their turn ever.
+    pub fn station_waits(&mut self, id: u32, bridge: u32, stations: u64) {
+        if let Some(queue) = self.queues.get(Cls::Fdb as usize)
+            && queue.back() == Some(&id)
+        {
+            self.behind
+                .last
+                .insert(bridge, stations + queue.len() as u64);
+        }
     }
 
-    /// A port is another one behind its bridge's stations whose turn is to come: the kernel has changed those before. One that
+    /// A port is another one behind its bridges' stations whose turn is to come: the kernel has changed those before. One that
     /// changes once more before its turn has the place of its first change: it would never be written else, as long as it
     /// changes and stations come.
-    pub fn goes_behind(&mut self, port: u32, bridge: u32, stations: u64) {
+    pub fn goes_behind(&mut self, port: u32, bridges: [u32; 2], stations: u64) {
         self.behind.last.retain(|_, last| *last > stations);
-        if let Some(&last) = self.behind.last.get(&bridge) {
+        let last = bridges.iter().filter_map(|b| self.behind.last.get(b));
+        if let Some(&last) = last.max() {
             let after = *self.behind.after.entry(port).or_insert(last);
             self.behind.next = self.behind.next.min(after);
         }
@@ -115,9 +166,13 @@ impl Hw {
                     ports.push_front(r.id);
                 }
                 self.behind.after.remove(&r.id);
-                self.behind.waiting = 0;
+                (self.behind.waiting, self.behind.members_waiting) = (0, 0);
             }
-            Cls::Fdb => _ = self.behind.again.insert(r.id),
+            Cls::Fdb => _ = self.behind.again.insert(r),
+            Cls::Member => {
+                self.behind.again.insert(r);
+                self.behind.members_waiting = 0;
+            }
             _ => {}
         }
     }

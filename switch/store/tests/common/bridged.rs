@@ -66,3 +66,15 @@ pub fn joined(n: u16) -> Object {
         ..swp(n)
     })
 }
+
+/// A port of the bridge in this state of its spanning tree.
+pub fn in_state(n: u16, state: u8) -> Object {
+    Object::Link(Link {
+        master: BRIDGE,
+        bridge_port: Some(BridgePort {
+            state,
+            ..BridgePort::default()
+        }),
+        ..swp(n)
+    })
+}
