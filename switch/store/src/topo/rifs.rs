@@ -68,7 +68,8 @@ impl Store {
             false => self.topo.loose.remove(&i),
         };
         if was_none != self.topo.loose.is_empty() {
-            // Broadcast addresses below their connected prefix: needed now, or no longer.
+            // Broadcast addresses below their connected prefix: needed now, or no longer, as far as interfaces were looked at. They are
+            // written when all have been.
             self.for_below(V4::default(), 0, Each::Own, now);
         }
         let t = &mut self.topo;
