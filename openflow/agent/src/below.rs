@@ -5,7 +5,7 @@
 //! | a message | waits until |
 //! |---|---|
 //! | barrier | every answer of the chip is that of the tables as they were when it came or are since, or the CPU's |
-//! | counters of flows, tables or ports | the chip's were read since it came |
+//! | counters of flows, tables, ports or groups | the chip's were read since it came |
 //! | any | not more than a few thousand writes wait |
 //! | flow-removed | the last counts of its rows are there |
 //!
@@ -13,6 +13,7 @@
 //! theirs.
 
 use tandem_ofchip::{Chip, May, PortOf, Tally};
+use tandem_ofpipeline::ports::Count;
 use tandem_ofpipeline::stats::{FlowStats, TableStats};
 use tandem_ofpipeline::{Change, ChangeKind, Fragments};
 use tandem_openflow::model::{FlowMod, FlowRemoved, port_config};
@@ -65,8 +66,13 @@ fn asks(version: Version, message: &[u8]) -> (bool, bool) {
         Version::V10 => (18, 16),
         Version::V13 => (20, 18),
     };
-    // flows, their sum, tables, ports: the same numbers in both
-    (kind == barrier, kind == multipart && matches!(part, 1..=4))
+    let counts = match version {
+        // flows, their sum, tables, ports: the same numbers in both
+        Version::V10 => matches!(part, 1..=4),
+        // and groups
+        Version::V13 => matches!(part, 1..=4 | 6),
+    };
+    (kind == barrier, kind == multipart && counts)
 }
 
 impl Datapath {
@@ -127,6 +133,7 @@ impl Datapath {
     /// The journal is told of the flows that changed, by a message or by themselves, and the chip. Of those that went and
     /// are to be told of, which are the last of `removed`, those stay there whose counts are known.
     pub(crate) fn changed(&mut self, by: Option<&FlowMod>, removed: &mut Vec<FlowRemoved>) {
+        self.regroup();
         let changes = self.switch.take_changes();
         if let Some(journal) = &mut self.journal {
             journal.changes(&self.switch, &changes, by);
@@ -160,8 +167,17 @@ impl Datapath {
         }
     }
 
-    /// The chip is told what its ports may do.
+    /// The chip is told of groups that changed, as one with what it is told next.
+    pub(crate) fn regroup(&mut self) {
+        let groups = self.switch.take_regrouped();
+        if let Some(below) = &mut self.below {
+            below.chip.regroup(&self.switch, &groups);
+        }
+    }
+
+    /// The chip is told what its ports may do, and which groups follow that.
     pub(crate) fn ports_changed(&mut self) {
+        self.regroup();
         let Some(below) = &mut self.below else {
             return;
         };
@@ -194,11 +210,16 @@ impl Datapath {
             return (f.packets, f.bytes);
         };
         let (packets, bytes) = below.chip.counted(f.number);
-        let sum = |soft: u64, chip: Option<u64>| match chip {
-            Some(n) => soft.saturating_add(n),
-            None => u64::MAX,
-        };
         (sum(f.packets, packets), sum(f.bytes, bytes))
+    }
+
+    /// The same of a group, or of one of its buckets.
+    pub fn group_counted(&self, group: u32, bucket: Option<u32>, soft: &Count) -> (u64, u64) {
+        let Some(below) = &self.below else {
+            return (soft.packets, soft.bytes);
+        };
+        let (packets, bytes) = below.chip.group_counted(group, bucket);
+        (sum(soft.packets, packets), sum(soft.bytes, bytes))
     }
 
     /// Which flows packets have met here is told to the chip where it asks, and what it knows of their use is taken.
@@ -233,13 +254,11 @@ impl Datapath {
     /// The tables' counters, in software and in the chip; all ones for what is not known.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> {
         let chip = self.below.as_ref().map(|b| b.chip.looked_up());
-        let sum =
-            |n: &mut u64, more: Option<u64>| *n = more.map_or(u64::MAX, |m| n.saturating_add(m));
         self.switch.table_stats().map(move |mut t| {
             if let Some(of) = &chip {
                 let (lookups, matched) = of.get(usize::from(t.table)).copied().unwrap_or_default();
-                sum(&mut t.count.lookups, lookups);
-                sum(&mut t.count.matched, matched);
+                t.count.lookups = sum(t.count.lookups, lookups);
+                t.count.matched = sum(t.count.matched, matched);
             }
             t
         })
@@ -289,6 +308,11 @@ impl Datapath {
                 None => true,
             });
     }
+}
+
+/// What the software and the chip have counted together; all ones if that is not known.
+fn sum(soft: u64, chip: Option<u64>) -> u64 {
+    chip.map_or(u64::MAX, |n| soft.saturating_add(n))
 }
 
 /// What the chip counted goes into a message.

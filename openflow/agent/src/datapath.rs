@@ -239,6 +239,7 @@ impl Datapath {
     pub(crate) fn remove_port(&mut self, number: u32) -> Option<PortEntry> {
         self.switch.remove_port(number);
         self.learning.forget_port(number);
+        self.regroup();
         if let Some(below) = &mut self.below {
             below.chip.remove_port(number, &self.switch);
         }

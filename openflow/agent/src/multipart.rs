@@ -139,13 +139,16 @@ impl Agent {
                         .filter(|n| *group == GROUP_ALL || n == group)
                     {
                         if let Some((_, c)) = switch.group(n) {
+                            let (packets, bytes) = dp.group_counted(n, None, &c.count);
+                            let each = (0..).zip(&c.buckets);
+                            let each = each.map(|(b, c)| dp.group_counted(n, Some(b), c));
                             add(&Part::Group(&GroupStats {
                                 group: n,
                                 references: c.refs,
-                                packets: c.count.packets,
-                                bytes: c.count.bytes,
+                                packets,
+                                bytes,
                                 lifetime: lifetime(c.since_ns, now_ns),
-                                buckets: c.buckets.iter().map(pair).collect(),
+                                buckets: each.collect(),
                             }));
                         }
                     }

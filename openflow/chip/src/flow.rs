@@ -18,7 +18,7 @@ use tandem_openflow::{Action, Instructions, Oxm, Version, port};
 use crate::counts::{Counted, Past, Tally, Unwritten};
 use crate::lookups;
 use crate::ports::{self, May, PortOf, Ports};
-use crate::want::{Row, Scope, Target};
+use crate::want::{Command, Row, Scope, Target};
 use crate::{Chip, Setup, Step, Trust, What};
 
 /// The number of 1.0's answer to what no flow matches, said as a flow.
@@ -78,6 +78,10 @@ impl Chip {
             self.follow_some(switch, now, &mut left);
             changes = then;
         }
+        if self.groups.waits() {
+            let rules = self.compose.batch(Vec::new());
+            self.decide(rules);
+        }
         left
     }
 
@@ -107,6 +111,7 @@ impl Chip {
     /// All flows that there are, to a chip that knows none of them.
     pub fn follow_all(&mut self, switch: &Switch, now_ns: u64) {
         self.now_ns = now_ns;
+        self.regroup_all(switch);
         let put = |flow| Changed {
             flow,
             kind: ChangeKind::Put,
@@ -134,6 +139,7 @@ impl Chip {
                 .into_iter()
                 .for_each(|f| self.counts.lose_past(f, now_ns)),
         }
+        self.lose_groups(switch);
     }
 
     /// What is to be written down for [`Chip::restore_counts`], since this was asked last.
@@ -169,7 +175,9 @@ impl Chip {
             self.asks = true;
             self.write_ports(false);
         }
-        let moved = self.compose.take_moved();
+        let mut moved = self.compose.take_moved();
+        let there = |r: &RuleId| self.compose.rule(*r).is_some() && self.flows_of.contains_key(r);
+        moved.extend(self.groups.take_anew().into_iter().filter(there));
         for c in &rules {
             match c {
                 Change::Add { id, .. } => self.joins(*id),
@@ -180,6 +188,12 @@ impl Chip {
         for id in &moved {
             self.parts(*id);
             self.joins(*id);
+            self.uncount(*id);
+        }
+        for id in self.groups.take_old() {
+            if let Ok(tally) = self.counts.leave(id) {
+                self.counts.forget(tally);
+            }
         }
         let changed = rules.iter().map(|c| match c {
             Change::Add { id, .. } | Change::Modify { id, .. } | Change::Remove { id } => id,
@@ -197,6 +211,8 @@ impl Chip {
             self.count(id);
         }
         for id in moved {
+            // What was not counted before is lost for those that it was to count for then, and for no others
+            self.offload.reset_counts(id);
             self.recount(id);
         }
         for flow in self.compose.take_questions() {
@@ -238,6 +254,7 @@ impl Chip {
                 Some(0) | None => {}
                 Some(t) => all.push(lookups::missed(t)),
             }
+            all.extend(self.groups.joins(rule, &r.via));
             all.extend(&r.flows);
         }
         self.flows_of.insert(rule, all);
@@ -253,12 +270,18 @@ impl Chip {
             for f in &r.resized {
                 self.counts.lose_flow(*f, false, true);
             }
+            for t in r.via.iter().filter(|t| t.resized) {
+                if let Some(id) = self.groups.id(t.group, t.bucket) {
+                    self.counts.lose_flow(id, false, true);
+                }
+            }
         }
     }
 
     /// It is not theirs any more, and what was not counted stays unknown.
     fn parts(&mut self, rule: RuleId) {
         let flows = self.flows_of.remove(&rule).unwrap_or_default();
+        self.groups.parts(rule, &flows);
         self.lose_uncounted(rule, &flows);
     }
 
@@ -291,6 +314,7 @@ impl Chip {
         }
         for r in rules {
             self.lose_resized(r);
+            self.uncount(r);
             self.recount(r);
         }
         if self.compose.is_question(id) {
@@ -298,23 +322,49 @@ impl Chip {
         }
     }
 
-    /// A rule's rows go on with new counters.
+    /// What a rule's rows have counted is not those' that they count for from here on: each gets another counter with the
+    /// next write, so that none counts for the one what it answered for the other.
+    fn uncount(&mut self, rule: RuleId) {
+        for (at, _) in self.offload.rows(rule) {
+            if let Some(row) = self.want.rows.get_mut(&at) {
+                self.counts.retire(row.counter);
+                row.counter = 0;
+            }
+        }
+    }
+
+    /// Rows that have answered in the same way before and after get theirs.
     fn recount(&mut self, rule: RuleId) {
         for (at, act) in self.offload.rows(rule) {
             let Some(mut row) = self.want.rows.remove(&at) else {
                 continue;
             };
             let counted = row.entry.counter != 0;
-            self.counts.retire(row.counter);
-            row.counter = 0;
-            self.set_row(&mut row, act);
-            let rewritten = counted || row.entry.counter != 0;
+            let uncounted = row.counter == 0;
+            if uncounted {
+                self.set_row(&mut row, act);
+            }
+            let rewritten = uncounted && (counted || row.entry.counter != 0);
             let scope = row.scope;
             self.want.rows.insert(at, row);
             if rewritten {
                 self.update_row(at, scope);
             }
         }
+    }
+
+    fn new_counter(&mut self, id: u32) {
+        self.push(
+            raw::TND_OP_CREATE,
+            Target::Counter(id),
+            Scope::Nothing,
+            false,
+        );
+    }
+
+    /// A row that answers as before, with another counter.
+    fn update_row(&mut self, at: u32, scope: Scope) {
+        self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, true);
     }
 
     /// Whether a rule is used is asked from here on: its rows that answer uncounted get a counter, or trap.
@@ -388,13 +438,23 @@ impl Chip {
             .list
             .iter()
             .position(|(p, _)| p.number == number)?;
-        let (of, _) = self.ports.list.remove(at);
+        let (of, may) = self.ports.list.remove(at);
         self.lookups.others();
+        if self.writes_now() {
+            // What comes in meets no rule that others have left, and what is sent there is until they send elsewhere
+            let body = self.ports.body(&(of, may), self.ports_are(true));
+            self.queue.push_back(Step {
+                what: What::Port,
+                scope: Scope::All,
+                opens: false,
+                command: Command::of(raw::TND_OP_UPDATE, &body),
+            });
+        }
+        self.others(number, switch);
         if !matches!(self.trust, Trust::Lost { .. }) {
             self.leaving.insert(of.port);
             self.write_nobodys(of.port);
         }
-        self.others(number, switch);
         Some(of.port)
     }
 
@@ -417,9 +477,9 @@ impl Chip {
                 flows.insert(id, meets.then(|| of_pipeline(f)));
             }
         }
+        // Both are one change, and so are groups that watch the port
+        self.compose.put_ports(self.ports.masks());
         let rules = self.compose.batch(flows.into_iter().collect());
-        self.decide(rules);
-        let rules = self.compose.set_ports(self.ports.masks());
         self.decide(rules);
     }
 
@@ -440,7 +500,7 @@ impl Chip {
         if closes || opens {
             self.write_ports(opens);
         }
-        if others {
+        if others || self.groups.waits() {
             let rules = self.compose.set_ports(self.ports.masks());
             self.decide(rules);
         }
@@ -448,9 +508,14 @@ impl Chip {
 
     // -- what is told of them
 
+    /// Does the chip answer anything?
+    pub(crate) fn answers(&self) -> bool {
+        self.is_open() && !self.ports.none
+    }
+
     /// How many of a flow's packets are answered in the chip, as far as the chip's rows for it say.
     pub fn share(&self, id: FlowId) -> Share {
-        if !self.is_open() || self.ports.none {
+        if !self.answers() {
             return Share::Nothing;
         }
         let rules = self.compose.rules_of(id);
@@ -506,9 +571,18 @@ impl Chip {
 
     /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
     pub fn counted(&self, id: FlowId) -> (Option<u64>, Option<u64>) {
+        self.counted_by(id, self.compose.rules_of(id).into_iter())
+    }
+
+    /// What these rules count by a number.
+    pub(crate) fn counted_by(
+        &self,
+        id: FlowId,
+        rules: impl Iterator<Item = RuleId>,
+    ) -> (Option<u64>, Option<u64>) {
         let c = self.counts.of(id);
         let (mut packets, mut bytes) = (!c.lost, !c.lost && !c.lost_bytes);
-        for r in self.compose.rules_of(id) {
+        for r in rules {
             if let Some(k) = self.offload.counts(r) {
                 packets &= k.packets;
                 bytes &= k.packets && k.bytes;

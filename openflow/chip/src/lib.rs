@@ -35,6 +35,7 @@
 mod counts;
 mod explain;
 mod flow;
+mod groups;
 mod lookups;
 mod part;
 mod ports;
@@ -68,6 +69,7 @@ use tandem_openflow::Version;
 use tandem_sal::{Device, Request, SalError};
 
 use counts::Counts;
+use groups::Groups;
 use lookups::Lookups;
 use ports::{PortIs, Ports};
 use profile::Known;
@@ -168,6 +170,7 @@ pub struct Chip {
     compose: Compose,
     /// The flows of each rule, as they count.
     flows_of: HashMap<RuleId, Vec<FlowId>>,
+    groups: Groups,
     /// Are the ports to ask for sources?
     asks: bool,
     /// Who is a member of which domain changes: all goes to the CPU meanwhile.
@@ -230,6 +233,7 @@ impl Chip {
             room: Room::new(known.mac_part(slice)),
             compose,
             flows_of: HashMap::default(),
+            groups: Groups::default(),
             asks: false,
             shut: false,
             settle_ns: 0,
@@ -361,6 +365,7 @@ impl Chip {
         let (compose, first) = flow::compose(&self.setup, &self.ports);
         self.compose = compose;
         self.flows_of.clear();
+        self.groups = Groups::default();
         self.asks = false;
         for rules in first {
             self.decide(rules);
@@ -466,7 +471,7 @@ impl Chip {
     /// Flows that packets met in the chip, and when at the latest, since this was asked last.
     pub fn take_used(&mut self) -> Vec<(FlowId, u64)> {
         let mut used = self.counts.take_used();
-        used.retain(|(id, _)| !lookups::is_table(*id));
+        used.retain(|(id, _)| !lookups::is_table(*id) && !groups::is_group(*id));
         used
     }
 
@@ -642,20 +647,6 @@ impl Chip {
             return Scope::All;
         }
         Scope::of_mac(key)
-    }
-
-    fn new_counter(&mut self, id: u32) {
-        self.push(
-            raw::TND_OP_CREATE,
-            Target::Counter(id),
-            Scope::Nothing,
-            false,
-        );
-    }
-
-    /// A row that answers as before, with another counter.
-    fn update_row(&mut self, at: u32, scope: Scope) {
-        self.push(raw::TND_OP_UPDATE, Target::Row(at), scope, true);
     }
 
     fn writes_now(&self) -> bool {

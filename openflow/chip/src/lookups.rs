@@ -9,7 +9,7 @@
 use tandem_ofcompose::FlowId;
 
 /// Numbers that no flow has: a switch has far fewer.
-const FIRST: FlowId = 0xffff_0000;
+pub(crate) const FIRST: FlowId = 0xffff_0000;
 
 /// From where on frames count as answered: those that came before the ports were the switch's are not its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -303,24 +303,28 @@ async fn groups(
     Query(whose): Query<Whose>,
     Query(p): Query<Page>,
 ) -> ApiResult<Items<Value>> {
+    read(&api, &whose.lsi).await?;
     let items = api
         .of(whose.lsi, move |l| {
             let now = clock::now_ns();
-            let switch = l.agent.datapath().switch();
+            let dp = l.agent.datapath();
+            let switch = dp.switch();
             page(switch.groups().collect(), p.cursor, p.limit, |n| {
                 let (g, c) = switch.group(n)?;
                 let buckets: Vec<Value> = g
                     .buckets
                     .iter()
                     .zip(&c.buckets)
-                    .map(|(b, count)| {
+                    .zip(0..)
+                    .map(|((b, count), at)| {
+                        let (packets, bytes) = dp.group_counted(n, Some(at), count);
                         json!({
                             "weight": b.weight,
                             "watch_port": text::port_name(b.watch_port),
                             "watch_group": (b.watch_group != GROUP_ANY).then_some(b.watch_group),
                             "actions": text::actions(&b.actions),
-                            "packets": count.packets,
-                            "bytes": count.bytes,
+                            "packets": known(packets),
+                            "bytes": known(bytes),
                         })
                     })
                     .collect();
@@ -329,12 +333,15 @@ async fn groups(
                 if let Some(more) = g.buckets.len().checked_sub(BUCKETS).filter(|n| *n > 0) {
                     said.push(format!("{more} more"));
                 }
+                let (packets, bytes) = dp.group_counted(n, None, &c.count);
+                let place = dp.chip().and_then(|chip| chip.group_share(n));
                 Some(json!({
                     "group": n,
+                    "place": place.map(share),
                     "kind": format!("{:?}", g.kind).to_lowercase(),
                     "references": c.refs,
-                    "packets": c.count.packets,
-                    "bytes": c.count.bytes,
+                    "packets": known(packets),
+                    "bytes": known(bytes),
                     "age_s": seconds(c.since_ns, now),
                     "buckets": buckets,
                     "actions": said.join(" | "),
@@ -353,7 +360,10 @@ async fn meters(
     let items = api
         .of(whose.lsi, move |l| {
             let now = clock::now_ns();
-            let switch = l.agent.datapath().switch();
+            let dp = l.agent.datapath();
+            let switch = dp.switch();
+            // The chip has none
+            let place = dp.chip().map(|_| share(Share::Nothing));
             page(switch.meters().collect(), p.cursor, p.limit, |n| {
                 let m = switch.meter(n)?;
                 let bands: Vec<Value> = m
@@ -371,6 +381,7 @@ async fn meters(
                 let said: Vec<String> = m.bands.iter().map(|b| text::band(b, m.flags)).collect();
                 Some(json!({
                     "meter": n,
+                    "place": place.filter(|_| m.flows > 0),
                     "flows": m.flows,
                     "packets": m.count.packets,
                     "bytes": m.count.bytes,

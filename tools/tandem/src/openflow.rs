@@ -207,7 +207,7 @@ const FLOWS: &[Column] = &[
     right("HARD-OUT", "hard_timeout"),
     left("COOKIE", "cookie"),
 ];
-/// Of flows, where a chip stands below the tables.
+/// Of flows, groups and meters, where a chip stands below the tables.
 const PLACE: Column = left("WHERE", "place");
 const WHY: Column = left("WHY", "why");
 /// What is told of a flow beside that.
@@ -637,8 +637,16 @@ fn show(
         sizes.retain(|s| lists.iter().any(|l| s["of"] == *l));
     }
     let mut columns = columns.to_vec();
-    if what == What::Flows && all.iter().any(|f| !f["place"].is_null()) {
-        columns.insert(4, PLACE);
+    let at = match what {
+        What::Flows => Some(4),
+        What::Groups => Some(3),
+        What::Meters => Some(2),
+        _ => None,
+    };
+    if let Some(at) = at
+        && all.iter().any(|f| !f["place"].is_null())
+    {
+        columns.insert(at, PLACE);
         if flows.why {
             // A reason takes the place of ages and timeouts
             columns.retain(|c| WITH_WHY.contains(&c.key));

@@ -14,6 +14,7 @@ use tandem_abi::raw;
 use tandem_ofcompose::FlowId;
 
 use super::{Counted, Counter, Counts, IDS, Tally};
+use crate::groups::is_group;
 
 /// What an earlier process has written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,6 +79,7 @@ impl Counts {
             flows: changed
                 .flows
                 .iter()
+                .filter(|f| !is_group(**f))
                 .map(|f| (*f, self.base_of(*f)))
                 .collect(),
             counters: changed
@@ -91,7 +93,9 @@ impl Counts {
     /// All that there is.
     pub fn past(&self) -> Past {
         let flows = self.of.keys().chain(&self.uncounted);
-        let flows = flows.map(|f| (*f, self.base_of(*f)));
+        let flows = flows
+            .filter(|f| !is_group(**f))
+            .map(|f| (*f, self.base_of(*f)));
         let counters = self.counters.keys();
         Past {
             last: self.last(),
@@ -106,7 +110,8 @@ impl Counts {
         let c = self.counters.get(&id)?;
         let now = |t: &Tally| {
             let flow = self.sums.get(t)?.flow?;
-            (self.of.get(&flow) == Some(t)).then_some(flow)
+            // The next process numbers groups anew, and does not know what was counted for them
+            (self.of.get(&flow) == Some(t) && !is_group(flow)).then_some(flow)
         };
         Some(c.tallies.iter().filter_map(now).collect())
     }

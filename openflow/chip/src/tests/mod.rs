@@ -2,6 +2,7 @@
 mod cases;
 mod device;
 mod frames;
+mod groups;
 mod pipelines;
 mod property;
 mod seen;

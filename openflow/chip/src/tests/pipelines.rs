@@ -2,7 +2,7 @@
 //! Flows of three tables that go on to each other, write metadata, push and pop tags, and some that learn stations.
 
 use super::frames::MACS;
-use super::universe::FIRST;
+use super::universe::{FIRST, grouped};
 use proptest::prelude::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod, flow_flags};
@@ -92,7 +92,7 @@ fn action() -> impl Strategy<Value = Action> {
         3 => Just(Action::PopVlan),
         1 => Just(set(Field::EthDst, mac(0))),
         1 => Just(set(Field::EthSrc, mac(1))),
-        1 => Just(Action::Group(1)),
+        2 => (1..4u32).prop_map(Action::Group),
     ]
 }
 
@@ -156,6 +156,9 @@ fn plain() -> impl Strategy<Value = FlowMod> {
             3 => port().prop_map(to),
             1 => port().prop_map(move |p| apply(vec![Action::PopVlan, out(p)])),
             1 => (port(), port()).prop_map(move |(p, q)| apply(vec![out(p), out(q)])),
+            2 => grouped().prop_map(move |l| on(apply(l), t)),
+            1 => grouped().prop_map(apply),
+            1 => (1..4u32).prop_map(move |g| on(written(vec![Action::Group(g)]), t)),
             1 => Just(Instructions::default()),
         ]
     };

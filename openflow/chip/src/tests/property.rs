@@ -74,10 +74,10 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
     };
     prop_oneof![
         24 => flow,
-        2 => group,
+        4 => group,
         2 => (port(), any::<bool>(), any::<bool>()).prop_map(|(p, r, s)| Op::Configure(p, r || s, s)),
         1 => proptest::bool::weighted(0.3).prop_map(Op::Fragments),
-        2 => (port(), any::<bool>()).prop_map(|(p, up)| Op::Link(p, up)),
+        3 => (port(), any::<bool>()).prop_map(|(p, up)| Op::Link(p, up)),
         8 => (1..6u8).prop_map(Op::Steps),
         8 => Just(Op::Rest),
         2 => fate.prop_map(Op::Fail),
@@ -162,6 +162,10 @@ pub fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
         eyes.look(w, 6);
     }
     w.next = Fate::Done;
+    w.rest();
+    for n in 0..24 {
+        w.send(n % PORTS as u16 + 1, &eyes.frame(usize::from(n)));
+    }
     w.check_counts();
     eyes.look(w, all * 2);
 }
@@ -222,6 +226,7 @@ fn chips_answer_for_several_tables() {
     assert!(seen.sent > 4000 && seen.dropped > 5000, "{seen:?}");
     assert!(seen.asked > 200 && seen.chained > 4000, "{seen:?}");
     assert!(seen.ended > 20 && seen.forms > 80, "{seen:?}");
+    assert!(seen.grouped > 800 && seen.counted > 2, "{seen:?}");
 }
 
 proptest! {

@@ -15,6 +15,10 @@ pub struct Seen {
     pub forms: u64,
     /// Flows that were idle.
     pub ended: u64,
+    /// Counts of groups and buckets that are known, of packets that the chip answered.
+    pub counted: u64,
+    /// Sent or dropped while a flow goes through a group that is the chip's.
+    pub grouped: u64,
 }
 
 impl Seen {
@@ -30,5 +34,7 @@ impl Seen {
         self.chained += other.chained;
         self.ended += other.ended;
         self.forms += other.forms;
+        self.counted += other.counted;
+        self.grouped += other.grouped;
     }
 }

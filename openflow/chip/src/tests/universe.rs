@@ -225,6 +225,14 @@ fn actions(version: Version) -> impl Strategy<Value = Instructions> {
             ..Instructions::default()
         },
         apply(vec![Action::Group(1)]),
+        apply(vec![Action::Group(2)]),
+        apply(vec![Action::Group(3)]),
+        apply(vec![Action::Group(3), out(FIRST)]),
+        apply(vec![set(Field::VlanVid, PRESENT | 7), Action::Group(3)]),
+        Instructions {
+            write: Some(vec![Action::Group(2), out(FIRST)]),
+            ..Instructions::default()
+        },
         Instructions {
             meter: Some(1),
             ..apply(vec![out(FIRST + 2)])
@@ -271,22 +279,110 @@ pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
         )
 }
 
-/// The group that flows name: there, changed, or gone.
-pub fn group_mod() -> impl Strategy<Value = GroupMod> {
-    let bucket = |p: u32| Bucket {
+const GROUPS: u32 = 3;
+
+fn group(command: GroupCommand, group: u32, kind: GroupType, buckets: Vec<Bucket>) -> GroupMod {
+    GroupMod {
+        command,
+        kind,
+        group,
+        buckets,
+    }
+}
+
+/// A bucket that watches nothing.
+pub fn bucket(actions: Vec<Action>) -> Bucket {
+    Bucket {
         weight: 0,
         watch_port: port::ANY,
         watch_group: tandem_openflow::model::GROUP_ANY,
-        actions: vec![out(p)],
+        actions,
+    }
+}
+
+/// The groups that flows name, as they are at the beginning.
+pub fn groups() -> Vec<GroupMod> {
+    let to = |p: u32| bucket(vec![out(FIRST + p)]);
+    let watched = |p: u32| Bucket {
+        watch_port: FIRST + p,
+        ..to(p)
     };
-    (0..3u8, FIRST..FIRST + 4).prop_map(move |(command, p)| GroupMod {
-        command: match command {
-            0 => GroupCommand::Add,
-            1 => GroupCommand::Modify,
+    let add = GroupCommand::Add;
+    vec![
+        group(add, 1, GroupType::Indirect, vec![to(2)]),
+        group(add, 2, GroupType::All, vec![to(1), to(3)]),
+        group(
+            add,
+            3,
+            GroupType::FastFailover,
+            vec![watched(1), watched(2)],
+        ),
+    ]
+}
+
+/// Actions that go through groups.
+pub fn grouped() -> impl Strategy<Value = Vec<Action>> {
+    let some = (1..=GROUPS).prop_map(Action::Group);
+    let set = Action::SetField {
+        field: Field::VlanVid,
+        value: PRESENT | 2,
+    };
+    (some, FIRST..FIRST + 4, 0..8u8).prop_map(move |(g, p, what)| match what {
+        0 => vec![set, g],
+        1 => vec![g, out(p)],
+        2 => vec![out(p), g],
+        3 => vec![Action::PopVlan, g],
+        4 => vec![g, set, out(p)],
+        _ => vec![g],
+    })
+}
+
+/// A group that flows name: there, changed, or gone.
+pub fn group_mod() -> impl Strategy<Value = GroupMod> {
+    let set = |field, value| Action::SetField { field, value };
+    let actions = prop_oneof![
+        12 => (FIRST..FIRST + 4).prop_map(|p| vec![out(p)]),
+        1 => Just(vec![]),
+        1 => Just(vec![out(port::CONTROLLER)]),
+        1 => Just(vec![out(port::IN_PORT)]),
+        1 => (FIRST..FIRST + 4).prop_map(move |p| vec![out(p), set(Field::VlanVid, PRESENT | 7)]),
+        1 => (FIRST..FIRST + 4).prop_map(move |p| vec![set(Field::EthDst, 5), out(p)]),
+        1 => (FIRST..FIRST + 4).prop_map(|p| vec![Action::PopVlan, out(p)]),
+        2 => (1..=GROUPS).prop_map(|g| vec![Action::Group(g)]),
+    ];
+    let watch = prop_oneof![1 => Just(port::ANY), 2 => FIRST..FIRST + 4];
+    let watched = prop_oneof![
+        5 => Just(tandem_openflow::model::GROUP_ANY),
+        1 => 1..=GROUPS
+    ];
+    let buckets = proptest::collection::vec((actions, watch, watched, 0..2u16), 0..4);
+    let kind = prop_oneof![
+        Just(GroupType::Indirect),
+        Just(GroupType::All),
+        Just(GroupType::FastFailover),
+        Just(GroupType::Select),
+    ];
+    (0..8u8, 1..=GROUPS, kind, buckets).prop_map(|(command, n, kind, buckets)| {
+        let command = match command {
+            0..=2 => GroupCommand::Add,
+            3..=6 => GroupCommand::Modify,
             _ => GroupCommand::Delete,
-        },
-        kind: GroupType::Indirect,
-        group: 1,
-        buckets: if command < 2 { vec![bucket(p)] } else { vec![] },
+        };
+        let mut all: Vec<Bucket> = Vec::new();
+        for (actions, watch_port, watch_group, weight) in buckets {
+            all.push(Bucket {
+                weight: if kind == GroupType::Select { weight } else { 0 },
+                watch_port,
+                watch_group,
+                actions,
+            });
+        }
+        if kind == GroupType::Indirect {
+            all.truncate(1);
+        }
+        if command == GroupCommand::Delete {
+            all.clear();
+        }
+        group(command, n, kind, all)
     })
 }

@@ -9,12 +9,13 @@
 //!
 //! Between a change and `is_settled` the answer is the one from before or the one from after (`states`).
 
+mod groups;
 mod together;
 
 use super::device::{Fate, Inner, Passed, Shared};
 pub use super::seen::Seen;
-use super::universe::FIRST;
-use crate::{Chip, Counted, Limits, Lookup, May, Past, PortOf, Setup, Slice, Tally};
+use super::universe::{self, FIRST};
+use crate::{Chip, Counted, Limits, Lookup, May, Past, PortOf, Setup, Share, Slice, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
@@ -105,6 +106,10 @@ fn fresh(version: Version, ports: &[Port]) -> Switch {
             }],
         };
         s.meter_mod(&meter, 0, &mut Vec::new()).unwrap();
+        for m in universe::groups() {
+            // A port that it watches may be away
+            let _ = s.group_mod(&m, 0, &mut Vec::new());
+        }
     }
     s
 }
@@ -170,7 +175,7 @@ impl World {
             port: base as u8 + p,
             mac: [2, 0, 0, 0, 1, base as u8 + p],
         });
-        let chip = Chip::new(Setup {
+        let mut chip = Chip::new(Setup {
             profile: profile.into(),
             lookup,
             version,
@@ -190,6 +195,7 @@ impl World {
         let mut soft = fresh(version, &ports);
         let whole = soft.clone();
         soft.watch();
+        chip.follow_all(&soft, 1_000_000_000);
         let states = vec![whole.clone()];
         World {
             chip,
@@ -238,6 +244,7 @@ impl World {
         self.states.push(self.whole.clone());
         self.leaving.clear();
         self.chip.begin(version);
+        self.chip.follow_all(&self.soft, self.now);
         self.keep();
         self.settled();
     }
@@ -350,6 +357,8 @@ impl World {
     }
 
     fn saw(&mut self, passed: &Passed, frame: &[u8]) {
+        let chips = |n| matches!(self.chip.group_share(n), Some(Share::Whole | Share::Part));
+        self.seen.grouped += u64::from(self.whole.groups().any(chips));
         if passed.out.is_empty() {
             self.seen.dropped += 1;
             return;
@@ -466,6 +475,7 @@ impl World {
         soft: &BTreeMap<u32, (u64, u64)>,
         whole: &BTreeMap<u32, (u64, u64)>,
     ) {
+        self.regroup();
         let left = self.chip.follow(&self.soft, changes);
         for c in changes {
             if let ChangeKind::Gone { .. } = c.kind {
@@ -523,6 +533,7 @@ impl World {
                 s.remove_port(number);
             }
             self.states.push(self.whole.clone());
+            self.regroup();
             let was = self.chip.remove_port(number, &self.soft);
             assert_eq!(was.map(u16::from), Some(self.base + port));
         } else {
@@ -581,36 +592,10 @@ impl World {
                 flood: true,
             }
         };
+        self.regroup();
         self.chip.set_ports(may, self.no_fragments);
         self.keep();
         self.settled();
-    }
-
-    /// A cable is pulled, or put in: everywhere at once.
-    pub fn link(&mut self, port: u16, up: bool) {
-        self.down.retain(|p| *p != port);
-        if !up {
-            self.down.push(port);
-        }
-        let at = usize::from(port) - 1;
-        self.ports[at].live = up;
-        let (now, number) = (self.now, self.ports[at].number);
-        for s in [&mut self.soft, &mut self.whole]
-            .into_iter()
-            .chain(&mut self.states)
-        {
-            // some of the states may be of when it was there
-            if let Some(p) = s.port(number) {
-                let mut p = p.port.clone();
-                p.live = up;
-                s.set_port(p, now);
-            }
-        }
-        self.log.push(format!("link {port} {up}"));
-        let base = self.base;
-        self.inner(|i| {
-            let _ = i.firmware.state.set_link(base + port, up);
-        });
     }
 
     /// Slots of all tables that the device has promised and that are not used.
@@ -713,6 +698,12 @@ impl World {
                 self.flows(),
                 self.history()
             );
+        }
+        self.check_groups();
+        if self.last_counts() > 0 {
+            // A question whose answer was lost is asked again when that is sure
+            self.wait();
+            self.rest();
         }
         assert_eq!(self.last_counts(), 0, "last counts never come");
         self.keep();
