@@ -58,6 +58,8 @@ struct Counter {
     tallies: Vec<Tally>,
     packets: u64,
     bytes: u64,
+    /// The chip was told to have it: one that it was not counts for nobody.
+    made: bool,
     /// Its row is gone.
     retires: bool,
     /// It is an earlier process's, and was not read yet.
@@ -155,11 +157,29 @@ impl Counts {
                 tallies,
                 packets: 0,
                 bytes: 0,
+                made: false,
                 retires: false,
                 past: false,
             },
         );
         Some(id)
+    }
+
+    /// The chip is told to have it.
+    pub fn make(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.made = true;
+        }
+    }
+
+    /// That was thrown away before the chip was told.
+    pub fn unmake(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.made = false;
+            if c.retires {
+                self.end(id);
+            }
+        }
     }
 
     /// One that no counter has. Numbers come again late.
@@ -173,9 +193,12 @@ impl Counts {
         }
     }
 
-    /// Its row goes: it is to be read once more.
+    /// Its row goes: it is to be read once more, if the chip has it.
     pub fn retire(&mut self, id: u32) {
-        if let Some(c) = self.counters.get_mut(&id) {
+        let made = self.counters.get(&id).is_some_and(|c| c.made);
+        if !made {
+            self.end(id);
+        } else if let Some(c) = self.counters.get_mut(&id) {
             c.retires = true;
             self.last.insert(id);
             self.retiring.insert(id);
@@ -333,8 +356,10 @@ impl Counts {
         }
         let mut tallies = Vec::new();
         for c in self.counters.values_mut() {
+            if std::mem::take(&mut c.made) {
+                tallies.extend(&c.tallies);
+            }
             (c.packets, c.bytes) = (0, 0);
-            tallies.extend(&c.tallies);
         }
         for t in tallies {
             self.unknown(t, now_ns);

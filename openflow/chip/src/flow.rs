@@ -354,6 +354,9 @@ impl Chip {
     }
 
     fn new_counter(&mut self, id: u32) {
+        if self.writes_now() {
+            self.counts.make(id);
+        }
         self.push(
             raw::TND_OP_CREATE,
             Target::Counter(id),

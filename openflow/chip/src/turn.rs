@@ -426,6 +426,12 @@ impl Chip {
             self.queue.drain(..).partition(|s| s.what == What::Release);
         // nobody waits for tokens that are not used
         self.token += (stays.len() + waits.len()) as u64;
+        let made = |s: &&Step| s.command.op == raw::TND_OP_CREATE;
+        for s in waits.iter().filter(made) {
+            if let What::Write(Target::Counter(id)) = s.what {
+                self.counts.unmake(id);
+            }
+        }
         let waits: Vec<What> = waits.iter().map(|s| s.what).collect();
         let mut flies = Vec::new();
         for f in self.flights.iter_mut().filter(|f| !f.void) {
@@ -504,6 +510,7 @@ impl Chip {
                     if let Some(id) = counter.filter(|id| *id != 0) {
                         let t = Target::Counter(id);
                         step(t, self.want.write(make, t));
+                        self.counts.make(id);
                     }
                 }
                 _ => {}

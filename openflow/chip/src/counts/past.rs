@@ -131,6 +131,12 @@ impl Counts {
         }
     }
 
+    /// Of a group that is there?
+    fn is_of_group(&self, tally: Tally) -> bool {
+        let flow = self.sums.get(&tally).and_then(|s| s.flow);
+        flow.is_some_and(is_group)
+    }
+
     /// These are an earlier process's. What its counters say is not known yet.
     pub fn restore(&mut self, past: &Past, slice: crate::Slice, bytes: bool) {
         self.restored = true;
@@ -161,6 +167,7 @@ impl Counts {
                     tallies,
                     packets: 0,
                     bytes: 0,
+                    made: true,
                     retires: false,
                     past: true,
                 };
@@ -196,7 +203,8 @@ impl Counts {
             .any(|id| newer(id) && !self.counters.contains_key(id))
     }
 
-    /// Rows' counters are those that the chip has for them, if they are of the same flows; others have numbers that the chip
+    /// Rows' counters are those that the chip has for them, if they are of the same flows: of groups nothing is said, as what
+    /// they have counted is not known. Others have numbers that the chip
     /// does not have. Which they are now, in the same order. What nobody has is read for the last time.
     pub fn hand_over(
         &mut self,
@@ -211,8 +219,9 @@ impl Counts {
         for (id, there) in rows {
             let same = |t: &u32| {
                 let of = |id: &u32| {
-                    let c = self.counters.get(id)?;
-                    Some(c.tallies.iter().copied().collect::<BTreeSet<Tally>>())
+                    let tallies = self.counters.get(id)?.tallies.iter();
+                    let flow = |t: &&Tally| !self.is_of_group(**t);
+                    Some(tallies.filter(flow).copied().collect::<BTreeSet<Tally>>())
                 };
                 of(t) == of(id)
             };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups: what they count, and that a bucket's packets are counted for that bucket.
 
+use super::device::Fate;
 use super::universe::{FIRST, bucket};
-use super::world::World;
+use super::world::{World, killed};
 use crate::{Lookup, Share};
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{FlowCommand, FlowMod, GroupCommand, GroupMod, GroupType};
@@ -100,10 +101,8 @@ fn a_packet_counts_for_the_bucket_that_it_took() {
     assert_eq!(is, took.map(Some));
 }
 
-#[test]
-fn a_group_that_is_modified_counts_anew() {
-    let mut w = world(1);
-    let modify = |port| GroupMod {
+fn modify(port: u32) -> GroupMod {
+    GroupMod {
         command: GroupCommand::Modify,
         kind: GroupType::All,
         group: 1,
@@ -111,7 +110,12 @@ fn a_group_that_is_modified_counts_anew() {
             port: FIRST + port,
             max_len: 0,
         }])],
-    };
+    }
+}
+
+#[test]
+fn a_group_that_is_modified_counts_anew() {
+    let mut w = world(1);
     w.send(1, &frame(0x2000));
     assert_eq!(counted(&mut w, 1), [Some(1), Some(1), Some(0)]);
     // To where it went before
@@ -123,6 +127,22 @@ fn a_group_that_is_modified_counts_anew() {
         assert_eq!(counted(&mut w, 1), [Some(2), Some(2), Some(0)]);
     }
     assert_eq!(w.seen.trapped, 0);
+}
+
+/// A bucket whose port goes is taken until the next one is.
+#[test]
+fn a_port_that_goes_goes_behind_the_groups_that_follow() {
+    let mut w = world(FAILOVER);
+    w.toggle(2);
+    let mut out = 0;
+    loop {
+        w.probe(1, &frame(0x2000));
+        out += 1;
+        if !w.step() {
+            break;
+        }
+    }
+    assert_eq!((w.seen.sent + w.seen.trapped, w.seen.dropped), (out, 0));
 }
 
 #[test]
@@ -154,4 +174,51 @@ fn what_was_counted_for_an_earlier_process_is_unknown() {
     w.lose_counts();
     w.send(1, &frame(0x2000));
     assert_eq!(counted(&mut w, 1), [None; 3]);
+}
+
+/// The next process finds the rows as they should be: what it does not know of groups is no reason to write them.
+#[test]
+fn rows_of_groups_are_the_next_processes() {
+    for group in [1, FAILOVER] {
+        let mut w = world(group);
+        w.send(1, &frame(0x2000));
+        let before = w.writes();
+        for _ in 0..2 {
+            assert_eq!(killed(&mut [&mut w]), Ok(true), "{group}");
+            w.rest();
+        }
+        assert_eq!(w.writes(), before, "{group}");
+        w.send(1, &frame(0x2000));
+        assert_eq!(counted(&mut w, group), [None; 3]);
+        assert_eq!((w.chip.counted(0).0, w.seen.trapped), (Some(2), 0));
+    }
+}
+
+/// Thrown away while it waited, or wished for when there was no chip: nobody's packets are unknown for it.
+#[test]
+fn a_counter_that_was_never_written_says_nothing() {
+    let mut w = world(1);
+    w.next = Fate::Refused;
+    // each waits for the one before
+    for priority in [2, 3, 4] {
+        w.flow_mod(&FlowMod {
+            priority,
+            ..through(1, &[])
+        });
+    }
+    w.step();
+    w.group_mod(&modify(2));
+    w.rest();
+    w.check_counts();
+    assert_eq!(
+        w.chip.counted(4).0,
+        Some(0),
+        "behind a write that was refused"
+    );
+    w.chip.lose("as a test asks");
+    w.flow_mod(&through(1, &[(Field::EthType, 0x2005)]));
+    w.group_mod(&modify(3));
+    w.rest();
+    w.check_counts();
+    assert_eq!(w.chip.counted(5).0, Some(0), "before an attach");
 }
