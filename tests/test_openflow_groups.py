@@ -102,6 +102,35 @@ def test_a_link_that_goes_down_is_followed_in_the_chip(sw):
     assert [r["place"] for r in sw.show("groups")] == ["hardware"]
 
 
+def test_a_bucket_that_is_taken_is_taken_after_a_restart(sw):
+    peer = sw.start()
+    group_mod(peer, ADD, FAILOVER, 1, bucket(out(2), watch=2), bucket(out(3), watch=3))
+    through(peer, sw, 1)
+    sw.reaches(1, 2)
+    for _ in range(2):
+        sw.kill()
+        sw.up(*LISTENING, *CHIP)
+        sw.settled()
+        # which ports are up the chip tells when it has taken the process
+        assert "attached to asicd: the chip goes on as it is" in sw.log(), sw.log()
+    before = sw.to_cpu()
+    assert sw.pings(1, 2, 5) == 5
+    assert sw.to_cpu() == before
+    assert [r["place"] for r in sw.show("groups")] == ["hardware"]
+    # what was counted before is not known
+    peer = sw.peer()
+    assert counts(peer, 1)[0] == UNKNOWN
+    # and a cable that was pulled while there was no process
+    group_mod(peer, MODIFY, FAILOVER, 1, bucket(out(3), watch=3), bucket(out(2), watch=2))
+    peer.barrier()
+    assert sw.pings(1, 2, 1) == 0
+    sw.kill()
+    sw.hosts[2].exec("ip", "link", "set", "eth0", "down")
+    sw.up(*LISTENING, *CHIP)
+    sw.reaches(1, 2)
+    assert [r["link"] for r in sw.show("ports")[:3]] == ["up", "up", "down"], sw.show("ports")
+
+
 def test_what_chooses_and_what_measures_is_the_softwares(sw):
     peer = sw.start()
     group_mod(peer, ADD, SELECT, 1, bucket(out(2), weight=1), bucket(out(2), weight=1))

@@ -401,6 +401,7 @@ impl Agent {
         let port = entry.port.clone();
         self.dp.ports.insert(number, entry);
         self.dp.set_port(number, now_ns);
+        self.dp.keep_port(number);
         self.tell_port(PortReason::Add, &port);
         true
     }
@@ -430,6 +431,7 @@ impl Agent {
         {
             let port = e.port.clone();
             self.dp.set_port(number, now_ns);
+            self.dp.keep_port(number);
             self.tell_port(PortReason::Modify, &port);
         }
     }

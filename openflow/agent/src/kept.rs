@@ -30,6 +30,14 @@ impl Agent {
         left
     }
 
+    /// A port's link as an earlier process was told last, which is what a chip that goes on was written for: groups follow
+    /// links, and a chip tells of them when it has been taken over. Until [`Agent::add_port`]; down, if nothing is known.
+    pub fn past_link(&self, number: u32, name: &str) -> (bool, u32) {
+        let past = self.dp.past_ports.get(&number);
+        past.filter(|p| p.name == name)
+            .map_or((false, 0), |p| p.link)
+    }
+
     /// From here on what changes is written down, for [`Agent::take_kept`].
     pub fn keep(&mut self) {
         self.dp.switch.watch();
@@ -149,19 +157,20 @@ impl Datapath {
         }
     }
 
-    /// What a port is beside its cable.
+    /// What the next process is to know of a port.
     fn port_past(&self, number: u32) -> Option<PortPast> {
         let (e, entry) = (self.ports.get(&number)?, self.switch.port(number)?);
         Some(PortPast {
             name: e.port.name.clone(),
             config: e.port.config,
+            link: e.link(),
             count: e.count(entry),
             lost: [e.lost.rx_dropped, e.lost.rx_errors, e.lost.tx_dropped],
             queues: e.queue_counts(entry).collect(),
         })
     }
 
-    /// A port's configuration or counters are written down, if they are new.
+    /// A port's configuration, link or counters are written down, if they are new.
     pub(crate) fn keep_port(&mut self, number: u32) {
         if let Some(past) = self.port_past(number)
             && let Some(journal) = &mut self.journal

@@ -120,6 +120,12 @@ impl PortEntry {
         before != self.port
     }
 
+    /// As [`PortEntry::set_link`] was told it.
+    pub(crate) fn link(&self) -> (bool, u32) {
+        let up = self.port.state & port_state::LINK_DOWN == 0;
+        (up, self.port.current_speed / 1_000)
+    }
+
     fn set_live(&mut self) {
         self.port.state &= !port_state::LIVE;
         if self.is_live() {

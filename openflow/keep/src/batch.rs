@@ -7,7 +7,7 @@ use crate::Unfit;
 pub type Boot = [u8; 36];
 
 /// Another number with each change of what records are.
-const MAGIC: [u8; 8] = *b"TNDMOFT2";
+const MAGIC: [u8; 8] = *b"TNDMOFT3";
 const HEAD: usize = MAGIC.len() + size_of::<Boot>();
 /// Length and sum.
 const FRAME: usize = 4 + 8;

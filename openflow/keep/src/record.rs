@@ -7,13 +7,15 @@ use tandem_ofpipeline::past::Past;
 use tandem_ofpipeline::ports::{Count, PortCount};
 use tandem_openflow::Version;
 
-/// What a port is beside its cable.
+/// What the next process is to know of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortPast {
     /// Another port may have its number at the next start.
     pub name: String,
     /// `ofp_port_config`.
     pub config: u32,
+    /// Its cable as was told last: is it up, and of how many Mbit/s?
+    pub link: (bool, u32),
     /// All that it counted; since when it is there.
     pub count: PortCount,
     /// Frames that its cable lost: received in vain, broken ones, not sent.
@@ -216,6 +218,8 @@ impl<'a> Record<'a> {
                 out.u32(*n);
                 out.bytes(p.name.as_bytes());
                 out.u32(p.config);
+                out.u8(u8::from(p.link.0));
+                out.u32(p.link.1);
                 let c = &p.count;
                 let all = [c.rx.packets, c.rx.bytes, c.tx.packets, c.tx.bytes];
                 let rest = [c.rx_dropped, c.tx_dropped, c.since_ns];
@@ -274,6 +278,7 @@ impl<'a> Record<'a> {
                 let port = PortPast {
                     name: String::from_utf8(g.bytes()?.to_vec()).ok()?,
                     config: g.u32()?,
+                    link: (g.u8()? != 0, g.u32()?),
                     count: PortCount {
                         rx: g.count()?,
                         tx: g.count()?,

@@ -723,6 +723,7 @@ fn ports_come_back() {
     let mut port = PortPast {
         name: "swp1".into(),
         config: 5,
+        link: (true, 2_500),
         lost: [1, 2, 3],
         queues: vec![count(4), count(5)],
         ..PortPast::default()

@@ -285,6 +285,7 @@ impl Asic {
                 }
                 lose(lsis, &said);
                 self.sal = None;
+                self.forget_links(lsis, now_ns);
                 self.retry_ns
             }
         }
@@ -354,6 +355,11 @@ impl Asic {
             // asicd has to see its end before it takes another
             self.retry_ns = self.retry_ns.max(now_ns + RETRY_NS[0]);
         }
+        self.forget_links(lsis, now_ns);
+    }
+
+    /// Nobody tells of them.
+    fn forget_links(&mut self, lsis: &mut [Lsi], now_ns: u64) {
         self.links.clear();
         for l in lsis {
             for n in l.slots.chip.keys() {

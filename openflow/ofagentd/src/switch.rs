@@ -100,8 +100,8 @@ impl Lsi {
             if let Some(port) = chip.port(p.number) {
                 self.slots.chip.insert(p.number, port);
             }
-            let down = (false, 0);
-            self.agent.add_port(p.number, &p.name, p.mac, down, now_ns);
+            let link = self.agent.past_link(p.number, &p.name);
+            self.agent.add_port(p.number, &p.name, p.mac, link, now_ns);
         }
         self.agent.set_chip(chip, now_ns);
     }

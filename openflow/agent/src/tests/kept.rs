@@ -44,14 +44,19 @@ impl Kept {
         }
     }
 
-    /// It is killed; the next process.
-    fn next(&mut self, settings: Settings) -> Bench {
+    /// It is killed; the next process, which has no ports yet.
+    fn agent(&mut self, settings: Settings) -> Agent {
         self.store.append(&self.b.agent.take_kept()).unwrap();
         let file = Store::left(&self.path).unwrap().unwrap();
         let state = State::read(&file, &BOOT).unwrap();
         let now = self.b.now;
         let mut agent = Agent::new(settings, now);
         assert!(!agent.restore(&state, now).any());
+        agent
+    }
+
+    fn next(&mut self, settings: Settings) -> Bench {
+        let (mut agent, now) = (self.agent(settings), self.b.now);
         for n in 1..=4 {
             agent.add_port(n, &format!("swp{n}"), mac(n as u8), (true, 1_000), now);
         }
@@ -163,6 +168,19 @@ fn fill(b: &mut Bench, id: ConnId, version: Version) {
     flow.idle_timeout = 10;
     flow.flags = flow_flags::SEND_FLOW_REM;
     b.fine(id, &Request::FlowMod(flow));
+}
+
+#[test]
+fn a_ports_link_is_known_before_anybody_tells_it() {
+    let mut k = Kept::new("links");
+    k.b.agent.set_link(2, true, 100, 2);
+    k.b.agent.set_link(3, false, 0, 2);
+    let agent = k.agent(Settings::default());
+    let up = (true, 1_000);
+    let links = [1, 2, 3, 4].map(|n| agent.past_link(n, &format!("swp{n}")));
+    assert_eq!(links, [up, (true, 100), (false, 0), up]);
+    assert_eq!(agent.past_link(1, "another"), (false, 0));
+    assert_eq!(agent.past_link(5, "swp5"), (false, 0));
 }
 
 #[test]
