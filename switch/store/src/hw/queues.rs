@@ -72,7 +72,8 @@ impl Hw {
                         let port = members.get(*id).and_then(body).map(|p| u32::from(p) - 1);
                         let waits =
                             |p: u32| !due(p, after) && ports.get(p).is_some_and(|o| o.queued);
-                        lost || !member_waits && !(ordered && port.is_some_and(waits))
+                        let held = member_waits || ordered && port.is_some_and(waits);
+                        lost || !held
                     };
                     let from = *members_waiting;
                     let at = (from..queue.len()).find(|at| queue.get(*at).is_some_and(goes));
