@@ -183,7 +183,7 @@ impl Kept {
         let file = fs::read(&self.path).expect("it is there");
         // some bytes, or a part of all of it
         let back = match back >> 14 {
-            3 => file.len() * usize::from(back & 0x3fff) >> 14,
+            3 => (file.len() * usize::from(back & 0x3fff)) >> 14,
             _ => usize::from(back & 0x1ff),
         };
         let cut = file.len().saturating_sub(back);
