@@ -631,7 +631,10 @@ impl World {
             ..self.chip.setup.clone()
         })
         .unwrap();
+        // nothing is written down before what was is read
+        let kept = self.kept.clone();
         self.ports_changed();
+        self.kept = kept;
         self.chip.follow_all(&self.soft, self.now);
         self.chip
             .restore_counts(Some(&self.kept), &self.soft, self.now);
