@@ -21,13 +21,29 @@ use tandem_openflow::{Field, Oxm};
 
 /// Flows that one may pass by, as each is looked at.
 const BETWEEN: usize = 1024;
+/// More that are alike stand where they are: with each change all are looked at.
+pub(crate) const ALIKE: usize = 512;
 
 /// Flows that are alike: do they ask for a VLAN beside the port, and where do they go on?
 type Alike = (bool, u8);
 
 #[derive(Clone, Debug, Default)]
+struct Line {
+    steps: BTreeMap<Step, BTreeSet<FlowId>>,
+    count: usize,
+}
+
+impl Line {
+    /// Where the last of them stands, if that is where all may stand.
+    fn last(&self) -> Option<Step> {
+        let last = self.steps.last_key_value().map(|(s, _)| *s);
+        last.filter(|_| self.count <= ALIKE)
+    }
+}
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
-    all: HashMap<Alike, BTreeMap<Step, BTreeSet<FlowId>>>,
+    all: HashMap<Alike, Line>,
     /// The last of each, as it was when the others were looked at.
     last: HashMap<Alike, Step>,
 }
@@ -52,15 +68,15 @@ impl Compose {
         let Some((alike, step)) = self.alike(id).zip(step) else {
             return;
         };
-        let steps = self.places.all.entry(alike).or_default();
-        let at = steps.entry(step).or_default();
+        let line = self.places.all.entry(alike).or_default();
+        let at = line.steps.entry(step).or_default();
         if to {
-            at.insert(id);
+            line.count += usize::from(at.insert(id));
         } else {
-            at.remove(&id);
+            line.count -= usize::from(at.remove(&id));
         }
         if at.is_empty() {
-            steps.remove(&step);
+            line.steps.remove(&step);
         }
     }
 
@@ -93,23 +109,27 @@ impl Compose {
             moved.push((id, changed.step));
         }
         let mut lasts = Vec::new();
-        for (alike, steps) in &self.places.all {
-            let last = steps.last_key_value().map(|(s, _)| *s);
+        for (alike, line) in &self.places.all {
+            let last = line.last();
             let same = self.places.last.get(alike) == last.as_ref();
-            lasts.extend((!same).then_some((*alike, last)));
-            let Some(last) = last.filter(|l| !same || changed.step <= *l) else {
+            lasts.extend((!same || line.count == 0).then_some((*alike, last)));
+            if same && last.is_none_or(|l| changed.step > l) {
                 continue;
-            };
+            }
             let touched = |(_, g): &(Step, FlowId)| {
                 let g = self.flows.get(g);
                 !same || g.is_some_and(|g| both(&g.flow.fields, &changed.flow.fields).is_some())
             };
-            let flows = steps
+            let flows = line
+                .steps
                 .iter()
                 .flat_map(|(s, ids)| ids.iter().map(|g| (*s, *g)));
-            for (_, g) in flows.filter(touched) {
+            for (step, g) in flows.filter(touched) {
                 let is = self.flows.get(&g).map(|k| k.place);
-                let place = self.behind(g, last);
+                let place = match last {
+                    Some(last) => self.behind(g, last),
+                    None => Some(step),
+                };
                 moved.extend(place.filter(|_| place != is).map(|p| (g, p)));
             }
         }
@@ -118,7 +138,10 @@ impl Compose {
                 Some(last) => drop(self.places.last.insert(alike, last)),
                 None => {
                     self.places.last.remove(&alike);
-                    self.places.all.remove(&alike);
+                    let left = |l: &Line| l.count > 0;
+                    if !self.places.all.get(&alike).is_some_and(left) {
+                        self.places.all.remove(&alike);
+                    }
                 }
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the rules are, one by one.
 use super::model::{World, exact, ports};
+use crate::places::ALIKE;
 use crate::{Answer, Effect, Flow, Limits, Tag};
 use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
 use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
@@ -556,4 +557,29 @@ fn lists_of_rules_at_ports_leave_the_others_in_one_place() {
     assert!(w.modify(3, &f));
     w.remove(13);
     assert_eq!(places(&w), [true, true, false, true]);
+}
+
+/// So many that are alike that looking at all would take long stand where they are, until they are fewer again.
+#[test]
+fn too_many_alike_stand_where_they_are() {
+    let mut w = World::new(Limits::default());
+    let port = |n: u32| exact(Field::InPort, n.into());
+    let all = ALIKE as u32;
+    for p in 1..=all {
+        let priority = if p == all { 18 } else { 20 };
+        assert!(w.add(p, flow(0, priority, &[port(p)], &[], Some(1))));
+    }
+    let together = |w: &World| {
+        let of = |p: u32| *w.compose.rules_of(p).first().unwrap();
+        let place = |p| w.compose.rule(of(p)).unwrap().place.first().copied();
+        [1, 7].map(|p| place(p) == place(all))
+    };
+    assert_eq!(together(&w), [true; 2]);
+    assert!(w.add(all + 1, flow(0, 20, &[port(all + 1)], &[], Some(1))));
+    assert_eq!(together(&w), [false; 2]);
+    w.remove(7);
+    assert!(w.add(7, flow(0, 20, &[port(7)], &[], Some(1))));
+    assert_eq!(together(&w), [false; 2]);
+    w.remove(all + 1);
+    assert_eq!(together(&w), [true; 2]);
 }
