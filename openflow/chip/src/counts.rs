@@ -72,7 +72,7 @@ pub(crate) struct Counts {
     sums: HashMap<Tally, Sum>,
     of: HashMap<FlowId, Tally>,
     /// Sums of flows whose counts began anew: what their counters still say is use of the flow, and no more.
-    before: Vec<Tally>,
+    before: BTreeSet<Tally>,
     counters: BTreeMap<u32, Counter>,
     /// Those of them whose rows are gone.
     retiring: BTreeSet<u32>,
@@ -307,7 +307,7 @@ impl Counts {
                 s.base.1 += c.bytes;
                 self.changed.flows.extend(s.flow);
                 if s.live == 0 && s.unwanted {
-                    self.sums.remove(&tally);
+                    self.drop_sum(tally);
                 }
             }
         }
@@ -397,7 +397,7 @@ impl Counts {
         match s.live.saturating_sub(s.past) {
             0 => {
                 let counted = s.counted;
-                self.sums.remove(&tally);
+                self.drop_sum(tally);
                 Err(counted)
             }
             _ => Ok(tally),
@@ -411,7 +411,7 @@ impl Counts {
             Some(s) if s.live > 0 => None,
             Some(s) => {
                 let counted = s.counted;
-                self.sums.remove(&tally);
+                self.drop_sum(tally);
                 Some(counted)
             }
         }
@@ -422,13 +422,16 @@ impl Counts {
         self.uncounted.remove(&flow);
         self.changed.flows.insert(flow);
         if let Some(tally) = self.of.remove(&flow) {
-            self.before.push(tally);
+            self.before.insert(tally);
             self.forget(tally);
-            // These say nothing of it any more
-            self.changed.counters.extend(&self.retiring);
+            // Those that retire say nothing of it any more
+            self.changed.retiring = true;
         }
-        let sums = &self.sums;
-        self.before.retain(|t| sums.contains_key(t));
+    }
+
+    fn drop_sum(&mut self, tally: Tally) {
+        self.sums.remove(&tally);
+        self.before.remove(&tally);
     }
 
     /// Nobody asks for the sum of a flow that is gone.
@@ -436,7 +439,7 @@ impl Counts {
         if let Some(s) = self.sums.get_mut(&tally) {
             s.unwanted = true;
             if s.live == 0 {
-                self.sums.remove(&tally);
+                self.drop_sum(tally);
             }
         }
     }

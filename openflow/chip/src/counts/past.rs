@@ -63,6 +63,8 @@ pub(super) struct Changed {
     pub anew: bool,
     pub flows: BTreeSet<FlowId>,
     pub counters: BTreeSet<u32>,
+    /// All of them whose rows are gone.
+    pub retiring: bool,
 }
 
 impl Counts {
@@ -72,7 +74,10 @@ impl Counts {
 
     /// What is new.
     pub fn take_unwritten(&mut self) -> Unwritten {
-        let changed = std::mem::take(&mut self.changed);
+        let mut changed = std::mem::take(&mut self.changed);
+        if changed.retiring {
+            changed.counters.extend(&self.retiring);
+        }
         Unwritten {
             anew: changed.anew,
             last: self.last(),
@@ -146,8 +151,11 @@ impl Counts {
         self.changed.flows.extend(past.flows.keys().chain(all));
         for (flow, c) in &past.flows {
             let (_, s) = self.sum(*flow);
+            // What is known to be lost stays so: the flow may be one by now that no counter tells of
+            let (lost, lost_bytes) = (s.counted.lost, s.counted.lost_bytes);
             s.counted = *c;
-            s.counted.lost_bytes |= !bytes && c.packets > 0;
+            s.counted.lost |= lost;
+            s.counted.lost_bytes |= lost_bytes || !bytes && c.packets > 0;
             s.base = (c.packets, c.bytes);
         }
         for (id, flows) in &past.counters {
