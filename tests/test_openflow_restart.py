@@ -180,6 +180,15 @@ def test_a_file_that_says_nothing_is_said_and_begins_empty(sw):
     assert sw.show("flows") == []
 
 
+def comes_back(chip, how):
+    """The next ofagentd is there, and says of the chip how it was attached."""
+    before = len(chip.log())
+    chip.up(*LISTENING, *CHIP)
+    chip.settled()
+    log = chip.log()[before:]
+    assert f"attached to asicd: {how}" in log, log
+
+
 def test_the_chip_goes_on_without_a_gap(chip):
     peer = chip.start()
     both_ways(peer)
@@ -193,11 +202,7 @@ def test_the_chip_goes_on_without_a_gap(chip):
         for _ in range(2):
             chip.kill()
             packets.more(100)
-            before = len(chip.log())
-            chip.up(*LISTENING, *CHIP)
-            chip.settled()
-            log = chip.log()[before:]
-            assert "attached to asicd: the chip goes on as it is" in log, log
+            comes_back(chip, "the chip goes on as it is")
             packets.more(100)
     assert packets.came == list(range(packets.sent))
     # all the while it was the chip that forwarded, and nothing was written to it
@@ -227,11 +232,7 @@ def test_what_was_under_way_is_written_while_the_software_forwards(chip):
             chip.kill()
             peer.close()
             packets.more(50)
-            before = len(chip.log())
-            chip.up(*LISTENING, *CHIP)
-            chip.settled()
-            log = chip.log()[before:]
-            assert "attached to asicd: the chip goes on" in log, log
+            comes_back(chip, "the chip goes on")
             packets.more(50)
             peer = chip.peer()
     assert sorted(packets.came) == list(range(packets.sent))

@@ -159,13 +159,7 @@ fn what_was_left_shut_opens_behind_all_routes() {
     r.up(Object::Rule(rule()));
     r.settle();
     assert!(!routed(&r));
-    r.chip.reload();
-    r.store.adopt(Left {
-        rifs: r.chip.dump(TND_CLS_RIF),
-        ports: r.chip.dump(TND_CLS_PORT),
-        ..Left::default()
-    });
-    r.store.attach(Attach::Warm, r.now);
+    r.attach_warm();
     r.del(Key::Rule(rule()));
     r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
     loop {

@@ -388,10 +388,11 @@ fn a_port_changes_between_the_stations() {
     assert_eq!(written(&mut r), ["1 in", "port", "2 in"]);
 }
 
-/// Another bridge's stations are nothing to a port: it is written before them.
-#[test]
-fn a_port_waits_for_its_own_bridges_stations_alone() {
-    const OTHER: u32 = 60;
+/// Of [`two_bridges`].
+const OTHER: u32 = 60;
+
+/// A bridge with its ports, and another without any.
+fn two_bridges() -> Rig {
     let mut r = bridged("spectrum-sn2700");
     let Object::Link(other) = bridge(300) else {
         panic!("no link");
@@ -401,6 +402,13 @@ fn a_port_waits_for_its_own_bridges_stations_alone() {
         name: "br1".into(),
         ..other
     }));
+    r
+}
+
+/// Another bridge's stations are nothing to a port: it is written before them.
+#[test]
+fn a_port_waits_for_its_own_bridges_stations_alone() {
+    let mut r = two_bridges();
     r.up(Object::Link(Link {
         master: OTHER,
         bridge_port: Some(BridgePort::default()),
@@ -436,16 +444,7 @@ fn a_port_waits_for_its_own_bridges_stations_alone() {
 /// A port goes from one bridge to another at once: it comes behind the stations of both.
 #[test]
 fn a_port_waits_for_the_stations_of_the_bridge_that_it_goes_to() {
-    const OTHER: u32 = 60;
-    let mut r = bridged("spectrum-sn2700");
-    let Object::Link(other) = bridge(300) else {
-        panic!("no link");
-    };
-    r.up(Object::Link(Link {
-        ifindex: OTHER,
-        name: "br1".into(),
-        ..other
-    }));
+    let mut r = two_bridges();
     let in_other = |n: u16, state: u8| {
         Object::Link(Link {
             master: OTHER,

@@ -201,13 +201,7 @@ fn what_an_earlier_core_left_to_the_kernel_stays_until_routes_stand() {
             };
             r.del(Key::Route(x.key));
         }
-        r.chip.reload();
-        r.store.adopt(Left {
-            rifs: r.chip.dump(TND_CLS_RIF),
-            ports: r.chip.dump(TND_CLS_PORT),
-            ..Left::default()
-        });
-        r.store.attach(Attach::Warm, r.now);
+        r.attach_warm();
         let mut early = 0;
         let mut own_written = false;
         let fate = |p: &Planned| {

@@ -560,6 +560,17 @@ impl Rig {
         panic!("does not settle");
     }
 
+    /// The next process attaches warm: of what the chip holds its router interfaces and ports are known.
+    pub fn attach_warm(&mut self) {
+        self.chip.reload();
+        self.store.adopt(Left {
+            rifs: self.chip.dump(TND_CLS_RIF),
+            ports: self.chip.dump(TND_CLS_PORT),
+            ..Left::default()
+        });
+        self.store.attach(Attach::Warm, self.now);
+    }
+
     /// Until nothing more happens. Panics if that never comes.
     pub fn settle(&mut self) {
         for _ in 0..100_000 {
