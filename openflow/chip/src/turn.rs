@@ -426,7 +426,9 @@ impl Chip {
             self.queue.drain(..).partition(|s| s.what == What::Release);
         // nobody waits for tokens that are not used
         self.token += (stays.len() + waits.len()) as u64;
-        let made = |s: &&Step| s.command.op == raw::TND_OP_CREATE;
+        // While it is mended, those that are written anew may be there, and may have counted
+        let new = self.writes_now();
+        let made = |s: &&Step| new && s.command.op == raw::TND_OP_CREATE;
         for s in waits.iter().filter(made) {
             if let What::Write(Target::Counter(id)) = s.what {
                 self.counts.unmake(id);

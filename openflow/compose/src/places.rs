@@ -105,7 +105,8 @@ impl Compose {
             return;
         };
         let mut moved = Vec::new();
-        if self.alike(id).is_none() && changed.place != changed.step {
+        let line = self.alike(id).and_then(|a| self.places.all.get(&a));
+        if line.and_then(Line::last).is_none() && changed.place != changed.step {
             moved.push((id, changed.step));
         }
         let mut lasts = Vec::new();

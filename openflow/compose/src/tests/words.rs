@@ -583,3 +583,26 @@ fn too_many_alike_stand_where_they_are() {
     w.remove(all + 1);
     assert_eq!(together(&w), [true; 2]);
 }
+
+/// A flow that stood behind others, and goes on elsewhere, where there are too many: it passes by no flow any more.
+#[test]
+fn who_comes_to_too_many_stands_where_it_is() {
+    let mut w = World::new(Limits::default());
+    let port = |n: u32| exact(Field::InPort, n.into());
+    let all = ALIKE as u32;
+    for p in 10..all + 11 {
+        assert!(w.add(p, flow(0, 20, &[port(p)], &[], Some(2))));
+    }
+    assert!(w.add(1, flow(0, 20, &[port(1)], &[], Some(1))));
+    assert!(w.add(3, flow(0, 10, &[port(3)], &[], Some(1))));
+    let place = |w: &World, id: u32| {
+        let rules = w.compose.rules_of(id);
+        let rule = w.compose.rule(*rules.first().unwrap()).unwrap();
+        rule.place.first().copied().unwrap()
+    };
+    assert_eq!(place(&w, 1), place(&w, 3));
+    assert!(w.modify(1, &flow(0, 20, &[port(1)], &[], Some(2))));
+    let dst = exact(Field::EthDst, 7);
+    assert!(w.add(2, flow(0, 15, &[port(1), dst], &[], None)));
+    assert!(place(&w, 1) < place(&w, 2) && place(&w, 2) < place(&w, 3));
+}
