@@ -240,13 +240,17 @@ impl Datapath {
         self.switch.remove_port(number);
         self.learning.forget_port(number);
         self.regroup();
-        if let Some(below) = &mut self.below {
-            below.chip.remove_port(number, &self.switch);
-        }
+        let below = self.below.as_mut();
+        let of_chip = below.and_then(|b| b.chip.remove_port(number, &self.switch));
         if let Some(journal) = &mut self.journal {
             journal.port_gone(number);
         }
-        self.ports.remove(&number)
+        let gone = self.ports.remove(&number);
+        if of_chip.is_none() {
+            // A group in the chip may have watched it
+            self.ports_changed();
+        }
+        gone
     }
 
     /// `OFPT_SET_CONFIG`.
