@@ -78,13 +78,18 @@ pub fn pairs<T>(count: usize, mut measure: impl FnMut(Who) -> Result<T>) -> Resu
     Ok(pairs)
 }
 
-struct Agent(Child);
+struct Agent {
+    process: Child,
+    /// Its tables, which outlive it: the next one would begin with them.
+    tables: String,
+}
 
 impl Drop for Agent {
     fn drop(&mut self) {
         // what it took of a netdev it gives back
-        let _ = sh(&["kill", &self.0.id().to_string()]);
-        let _ = self.0.wait();
+        let _ = sh(&["kill", &self.process.id().to_string()]);
+        let _ = self.process.wait();
+        let _ = std::fs::remove_file(&self.tables);
     }
 }
 
@@ -104,13 +109,14 @@ pub fn agent(rig: &Rig, word: &str, by: &[&str], calls: Calls) -> Result<(u32, K
             Target::Calls(port) => format!("tcp:127.0.0.1:{port}"),
         });
     }
-    let agent = command
+    let process = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .context("cannot start ofagentd")?;
+    let tables = format!("/run/tandem/{}/ofagentd.tables", rig.ns(word));
     // `ip netns exec` becomes the program
-    Ok((agent.id(), Box::new(Agent(agent))))
+    Ok((process.id(), Box::new(Agent { process, tables })))
 }
 
 /// An agent with a chip below.
