@@ -4,6 +4,7 @@
 //! ```text
 //!   key ──► subtables, by (highest priority in it, rank of its mask), greatest first
 //!            │ mask A, up to 900:  hash(key & A) ──► entry ──► flow, 900 ──► those of lower priority
+//!            │    │                asked only if the sieve knows one word of key & A: the first stage of the lookup
 //!            │ mask B, up to 500:  asked only while nothing better than (500, B) was found
 //!            ▼
 //! ```
@@ -113,6 +114,57 @@ impl Index {
     }
 }
 
+/// Which values of one word the entries of a mask have: a bit for each, at its hash. Most packets meet no flow of most
+/// masks, and one word tells that of nearly all of them, without the hash of the others and a look at the index.
+#[derive(Clone, Debug)]
+struct Sieve {
+    /// The word, and its place among those of the mask.
+    word: u8,
+    place: usize,
+    mask: u64,
+    bits: Vec<u64>,
+    /// Entries that went since the bits were made: theirs are still there.
+    gone: usize,
+}
+
+impl Sieve {
+    /// Bits for an entry, at least: one in eight packets that meet none passes.
+    const EACH: usize = 8;
+
+    /// Of the words of a mask, by the one with the most bits: addresses differ more than types.
+    fn new(words: &[(u8, u64)]) -> Sieve {
+        let most = (0..).zip(words).max_by_key(|(_, (_, m))| m.count_ones());
+        let (place, (word, mask)) = most.map_or((0, (0, 0)), |(n, w)| (n, *w));
+        Sieve {
+            word,
+            place,
+            mask,
+            bits: vec![0],
+            gone: 0,
+        }
+    }
+
+    #[inline]
+    fn at(&self, secret: u64, value: u64) -> (usize, u64) {
+        let h = fold(secret ^ value, 0x9e37_79b9_7f4a_7c15) as usize;
+        (h >> 6 & (self.bits.len() - 1), 1 << (h & 63))
+    }
+
+    /// May an entry be there for this key? If not, none is.
+    #[inline]
+    fn passes(&self, secret: u64, key: &Key) -> bool {
+        let (at, bit) = self.at(secret, key.word(self.word) & self.mask);
+        self.bits.get(at).is_none_or(|b| b & bit != 0)
+    }
+
+    fn put(&mut self, secret: u64, value: u64) {
+        let (at, bit) = self.at(secret, value);
+        if let Some(b) = self.bits.get_mut(at) {
+            *b |= bit;
+        }
+    }
+}
+
 /// Flows of one mask. An entry is the words of a masked key, and in one more word the first flow of its chain with that
 /// flow's priority.
 #[derive(Clone, Debug)]
@@ -120,6 +172,7 @@ pub struct Subtable {
     mask: Key,
     /// The words of the mask that are not zero, in order.
     words: Vec<(u8, u64)>,
+    sieve: Sieve,
     index: Index,
     entries: Vec<u64>,
     free: Vec<u32>,
@@ -135,6 +188,7 @@ impl Subtable {
             .collect::<Vec<_>>();
         Subtable {
             mask,
+            sieve: Sieve::new(&words),
             words,
             index: Index::default(),
             entries: Vec::new(),
@@ -187,6 +241,9 @@ impl Subtable {
     /// The first flow of the chain for this key with its priority.
     #[inline]
     pub fn first(&self, secret: u64, key: &Key) -> Option<(u16, u32)> {
+        if !self.sieve.passes(secret, key) {
+            return None;
+        }
         let number = self.find(secret, key)? as usize;
         let last = *self.entries.get((number + 1) * self.stride() - 1)?;
         Some(((last >> 32) as u16, last as u32))
@@ -213,6 +270,27 @@ impl Subtable {
         self.entries[at..at + stride - 1].copy_from_slice(&words);
         self.entries[at + stride - 1] = last;
         self.index.insert(hash, number);
+        if self.index.len * Sieve::EACH > self.sieve.bits.len() * 64 {
+            self.sift(secret);
+        } else {
+            let value = words.get(self.sieve.place);
+            self.sieve.put(secret, value.copied().unwrap_or(0));
+        }
+    }
+
+    /// Makes the sieve anew, twice as large as it has to be.
+    fn sift(&mut self, secret: u64) {
+        let bits = (self.index.len * Sieve::EACH * 2).next_power_of_two();
+        self.sieve.bits = vec![0; bits.div_ceil(64)];
+        self.sieve.gone = 0;
+        for entry in self.entries.chunks_exact(self.words.len() + 1) {
+            if let Some((last, words)) = entry.split_last()
+                && *last != u64::from(NONE)
+            {
+                let value = words.get(self.sieve.place);
+                self.sieve.put(secret, value.copied().unwrap_or(0));
+            }
+        }
     }
 
     fn drop_entry(&mut self, secret: u64, key: &Key) {
@@ -222,6 +300,10 @@ impl Subtable {
             self.free.push(number);
             let at = (number as usize + 1) * self.stride() - 1;
             self.entries[at] = u64::from(NONE);
+            self.sieve.gone += 1;
+            if self.sieve.gone > self.index.len + 64 {
+                self.sift(secret);
+            }
         }
     }
 
@@ -444,6 +526,41 @@ mod tests {
         key
     }
 
+    /// Of packets that meet no flow of a mask one in eight gets past its sieve, also behind many flows that came and went.
+    #[test]
+    fn sieve_keeps_others_back() {
+        let mut sub = Subtable::new(mask(u64::MAX));
+        let key = |n: u64| {
+            let mut key = Key::default();
+            key.0[1] = n;
+            key
+        };
+        for n in 0..20_000 {
+            sub.set_first(7, &key(n), 5, 1);
+            if let Some(old) = n.checked_sub(500) {
+                sub.drop_entry(7, &key(old));
+            }
+        }
+        let passes = (1 << 40..(1 << 40) + 10_000).filter(|n| sub.sieve.passes(7, &key(*n)));
+        // as many bits as entries that went may be set beside those of entries: two in eight
+        assert!(passes.count() < 2_500);
+        assert_eq!(sub.index.len, 500);
+        assert!(sub.sieve.bits.len() * 64 <= 500 * 32, "four bytes for each");
+    }
+
+    #[test]
+    fn what_matches_everything_passes_the_sieve_however_often_it_came_and_went() {
+        let mut sub = Subtable::new(Key::default());
+        for _ in 0..100 {
+            sub.set_first(7, &Key::default(), 5, 1);
+            assert_eq!(sub.first(7, &mask(3)), Some((5, 1)));
+            sub.set_first(7, &Key::default(), 5, 2);
+            assert_eq!(sub.first(7, &mask(3)), Some((5, 2)));
+            sub.drop_entry(7, &Key::default());
+            assert_eq!(sub.first(7, &mask(3)), None);
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -465,6 +582,33 @@ mod tests {
             want.sort_by_key(|m| std::cmp::Reverse((m.rank(), *m)));
             let has = table.turns.iter().map(|t| table.subtables[t.subtable as usize].as_ref().unwrap().mask);
             prop_assert_eq!(has.collect::<Vec<_>>(), want);
+        }
+
+        /// A subtable finds what was put in and not taken out, whatever its sieve still knows of what went; one word is the
+        /// sieve's, another tells entries apart that are one to it.
+        #[test]
+        fn sieve_keeps_nothing_back(steps in proptest::collection::vec((any::<bool>(), 0u64..200, 0u64..3), 0..900)) {
+            let mut mask = mask(u64::MAX);
+            mask.0[2] = 3;
+            let key = |(a, b)| {
+                let mut key = Key::default();
+                (key.0[1], key.0[2]) = (a, b);
+                key
+            };
+            let mut sub = Subtable::new(mask);
+            let mut want = BTreeSet::new();
+            for (put, a, b) in steps {
+                if put {
+                    want.insert((a, b));
+                    sub.set_first(7, &key((a, b)), 5, 1);
+                } else {
+                    want.remove(&(a, b));
+                    sub.drop_entry(7, &key((a, b)));
+                }
+            }
+            for of in (0..200).flat_map(|a| (0..3).map(move |b| (a, b))) {
+                prop_assert_eq!(sub.first(7, &key(of)).is_some(), want.contains(&of));
+            }
         }
 
         /// The index holds what was put in and not taken out, whatever the hashes.
