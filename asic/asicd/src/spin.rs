@@ -2,12 +2,16 @@
 //!
 //! ```text
 //!   work ──► looks on ──► nothing for 20 µs ─────────────────────► sleeps: a wake-up for what comes next
+//!               ├── commands alone ──► nothing for 80 µs ─────────────────────────┤
 //!               └── busy: 64 frames within a millisecond ──► nothing for 200 µs ──┘
 //! ```
 //!
 //! Who wakes a sleeper pays for it, and on a port that is the processor that the frames come in on: with an interrupt to
 //! another processor, for every burst. Frames at even distances, 64 in a millisecond, would keep the thread awake by the
 //! short time already; the long one does the same for as many that come in bursts, and only for them: an idle chip sleeps.
+//!
+//! A driver that changes one thing after the other, each once the one before is there, comes back within the time that its
+//! own work takes, and lets the processor go meanwhile: it would pay for a wake-up with each command.
 
 /// Frames within [`WINDOW_NS`] that make it busy.
 const BUSY_FRAMES: u64 = 64;
@@ -15,6 +19,9 @@ const BUSY_FRAMES: u64 = 64;
 const WINDOW_NS: u64 = 1_000_000;
 /// While it is busy it looks on for so long: more than a burst of 64 frames is away from the next one.
 const BUSY_SPIN_NS: u64 = 200_000;
+
+/// Behind commands alone it looks on for so long.
+const COMMAND_SPIN_NS: u64 = 80_000;
 
 /// Times in ns on the daemon's clock.
 #[derive(Clone, Copy, Debug)]
@@ -77,9 +84,10 @@ impl Spin {
     /// It is too early to sleep.
     #[must_use]
     pub fn looks_on(&self, now_ns: u64) -> bool {
-        let limit = match self.busy(now_ns) {
-            true => self.spin_ns.max(BUSY_SPIN_NS),
-            false => self.spin_ns,
+        let limit = match (self.busy(now_ns), self.driver) {
+            (true, _) => self.spin_ns.max(BUSY_SPIN_NS),
+            (false, true) => self.spin_ns.max(COMMAND_SPIN_NS),
+            (false, false) => self.spin_ns,
         };
         now_ns.saturating_sub(self.worked_at) < limit
     }
@@ -133,6 +141,24 @@ mod tests {
         spin.turned(5_000, true, 65);
         spin.turned(6_000, true, 65);
         assert!(!spin.yields(6_000), "busy");
+    }
+
+    /// A command every so often, each for an answer to the one before: is it awake for each?
+    #[test]
+    fn commands_that_follow_one_another_find_it_awake() {
+        for (every, awake) in [(70_000, true), (90_000, false)] {
+            let mut spin = Spin::new(SPIN, 0);
+            for now in (0..2_000_000).step_by(1_000) {
+                let work = now % every == 0;
+                assert!(!work || !awake || spin.looks_on(now), "{every}");
+                spin.turned(now, work, 0);
+            }
+            spin.turned(2_000_000, true, 0);
+            assert_eq!(spin.looks_on(2_000_000 + every - 1_000), awake);
+            // with a frame it is as ever
+            spin.turned(2_100_000, true, 1);
+            assert!(!spin.looks_on(2_100_000 + SPIN));
+        }
     }
 
     #[test]
