@@ -71,10 +71,28 @@ pub struct Status {
     pub ports: u32,
     /// asicd: who drives the chip.
     pub driver: Option<DriverStatus>,
+    /// asicd: how long flow ports forward without a driver; null where that has no end.
+    pub deadline: Option<DeadlineStatus>,
     /// switchd: what the control plane does.
     pub sync: Option<SyncStatus>,
     /// One line each: what a person should know.
     pub warnings: Vec<String>,
+}
+
+/// When flow ports stop to forward by entries that nobody looks after.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeadlineStatus {
+    /// Seconds without a sign of a driver.
+    pub after_s: f64,
+    /// The driver that was attached last; null: none was.
+    pub driver: Option<String>,
+    /// Seconds since its last sign: an attach, a command, a packet, its end.
+    pub silent_s: f64,
+    /// Seconds until flow ports trap; null: there are none, or they do.
+    pub traps_in_s: Option<f64>,
+    /// Seconds since flow ports trap for it; null: they don't.
+    pub trapping_s: Option<f64>,
 }
 
 /// Who drives the chip.

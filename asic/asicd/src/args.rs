@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Parser;
 use tandem_ports::PortSpec;
@@ -29,6 +30,18 @@ impl std::str::FromStr for Carrier {
     }
 }
 
+/// None: no end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowDeadline(pub Option<Duration>);
+
+impl std::str::FromStr for FlowDeadline {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        tandem_mgmt::deadline::parse(text).map(FlowDeadline)
+    }
+}
+
 /// The software ASIC: forwards packets between its front-panel ports as its driver programs it.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "asicd", version)]
@@ -50,6 +63,10 @@ pub struct Args {
     /// A plan of faults that are armed from the start: a TOML file of [[fault]] tables, as `tandem fault` arms them live.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
+    /// Flow ports forward by entries that no driver looks after for so many seconds, and give every frame to the CPU then,
+    /// until one opens them: its process is gone, or stopped. 0, never: for ever.
+    #[arg(long, value_name = "SECONDS", default_value = "never")]
+    pub flow_deadline: FlowDeadline,
     /// How the driver reaches the chip: socket (a process on this machine) or ivshmem:SOCKET (a VM;
     /// SOCKET is tandem-ivshmem-server's).
     #[arg(long, default_value = "socket", value_name = "CARRIER")]

@@ -11,6 +11,7 @@ use tandem_queues::Fabric;
 
 use crate::capture::CPU_PORT;
 use crate::cpu::Cpu;
+use crate::deadline::Deadline;
 use crate::flap::Flaps;
 use crate::keeper::Update;
 use crate::output::Output;
@@ -97,6 +98,8 @@ pub struct Asic {
     pub driver: Option<Driver>,
     /// Why the last driver's session ended.
     pub fail_reason: Option<String>,
+    /// How long flow ports forward without one.
+    pub deadline: Deadline,
     /// Counters.
     pub stats: Stats,
     poller: Poller,
@@ -190,6 +193,7 @@ impl Asic {
             out: Output::new(fabric, cpu, epoch_ns),
             driver: None,
             fail_reason: None,
+            deadline: Deadline::default(),
             stats: Stats::default(),
             poller,
             busy: false,
@@ -309,6 +313,7 @@ impl Asic {
         worked |= self.transmit(now_ns);
         if now_ns >= self.age_at {
             self.age_at = now_ns + AGE_NS;
+            self.deadline.turn(&mut self.fw.state, now_ns);
             if !self.out.captures.is_empty() {
                 self.out.captures.sweep();
             }
@@ -456,7 +461,7 @@ impl Asic {
                 DeviceEvent::Request(request) => self.request(request, now_ns),
                 DeviceEvent::Gone { holder, reason } => {
                     tracing::info!("driver {holder} is gone: {reason}; forwarding goes on");
-                    self.detached();
+                    self.detached(now_ns);
                     self.driver = None;
                     self.fail_reason = Some(reason);
                 }
@@ -469,7 +474,7 @@ impl Asic {
     }
 
     fn request(&mut self, request: Request, now_ns: u64) {
-        self.detached();
+        self.detached(now_ns);
         match request {
             Request::Detach => {
                 self.side.acknowledge(Status::Ok);
@@ -491,6 +496,8 @@ impl Asic {
         self.stats.attaches += 1;
         if let Some(driver) = &mut self.driver {
             driver.since_ns = now_ns;
+            let who = format!("{} (pid {})", driver.name, driver.pid);
+            self.deadline.attached(who, now_ns);
         }
         // The driver learns every port's link state first
         for slot in &self.ports {
@@ -498,7 +505,8 @@ impl Asic {
         }
     }
 
-    fn detached(&mut self) {
+    fn detached(&mut self, now_ns: u64) {
+        self.deadline.detached(now_ns);
         self.processor.detach(&mut self.fw);
         self.out.events.detach();
         self.out.cpu.set_attached(false);
@@ -552,6 +560,9 @@ impl Asic {
                 budget -= 1;
                 room -= 1;
             }
+        }
+        if taken > 0 {
+            self.deadline.heard(&mut self.fw.state, now_ns);
         }
         let mut sink = Completions {
             rings,
@@ -651,6 +662,7 @@ impl Asic {
             tx_buffer,
             stats,
             ports,
+            deadline,
             ..
         } = self;
         let Some(rings) = side.rings() else {
@@ -698,6 +710,9 @@ impl Asic {
             } else {
                 stats.tx_dropped += 1;
             }
+        }
+        if n > 0 {
+            deadline.heard(&mut fw.state, now_ns);
         }
         if let Some(e) = broken {
             self.corrupt(&e);

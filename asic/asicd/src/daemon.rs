@@ -18,6 +18,7 @@ use tandem_ports::{Change, Kept, rights, self_test};
 use crate::api::fault;
 use crate::args::{Args, Carrier};
 use crate::asic::{Asic, Wait};
+use crate::deadline::Deadline;
 use crate::keeper::{self, UPDATES, Update};
 use crate::poller::Poller;
 use crate::spin::Spin;
@@ -79,6 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(mac) = base_mac(&instance) {
         asic.fw.set_base_mac(mac);
     }
+    asic.deadline = Deadline::new(args.flow_deadline.0);
     let cables = plug(&mut asic, args, epoch_ns)?;
     if let Some(path) = &args.faults {
         for (n, fault) in (1..).zip(faults) {

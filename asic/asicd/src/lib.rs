@@ -23,6 +23,7 @@ pub mod asic;
 pub mod capture;
 pub mod cpu;
 pub mod daemon;
+pub mod deadline;
 pub mod events;
 pub mod flap;
 pub mod keeper;

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{Bench, Driver, must, root};
 use serde_json::{Value, json};
 use tandem_abi::{Command, raw};
@@ -214,4 +216,76 @@ fn a_miss_comes_to_the_cpu() {
     let all = traps["classes"].as_array().unwrap();
     let rate = all.iter().find(class).unwrap()["rate_pps"].as_u64();
     assert_eq!(rate, Some(7_440_476));
+}
+
+/// A driver that is stopped says nothing, one whose process is gone neither: hosts talk by their flows until the deadline, and
+/// then no more; whom it was stopped for a while finds the ports as it left them, the next one finds that they trap.
+#[test]
+fn flows_that_nobody_looks_after_have_an_end() {
+    if !root() {
+        return;
+    }
+    let bench = Bench::new(3, &["--profile", "nxp-t1040", "--flow-deadline", "6"]);
+    let mut driver = bench.driver(true);
+    flows(&bench, &mut driver);
+    let port = |n: u16| -> bool {
+        let all: Value = bench.api().get("/v1/table/ports").unwrap();
+        let rows = all["items"].as_array().unwrap();
+        let row = rows.iter().find(|r| r["port"] == n).unwrap();
+        row["flags"].to_string().contains("trap_all")
+    };
+    let deadline = || -> Value {
+        let status: Value = bench.api().get("/v1/status").unwrap();
+        status["deadline"].clone()
+    };
+    let traps = || {
+        let end = Instant::now() + Duration::from_secs(30);
+        while !port(1) {
+            assert!(Instant::now() < end, "they never trap");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    assert!(bench.ping(1, 2, "-c 1") && !port(1));
+    assert!(deadline()["traps_in_s"].as_f64().unwrap() <= 6.0);
+    traps();
+    assert!(!bench.ping(1, 2, "-c 1"), "by flows of nobody");
+    assert!(deadline()["trapping_s"].as_f64().is_some());
+    // heard again
+    driver.ok(&Command::update(&raw::tnd_vlan {
+        fid: FID,
+        flags: raw::TND_VLAN_FLOWS,
+        ..Default::default()
+    }));
+    assert!(!port(1) && bench.ping(1, 2, "-c 1"));
+    drop(driver);
+    assert!(bench.ping(1, 2, "-c 1"), "without a driver");
+    traps();
+    assert!(!bench.ping(1, 2, "-c 1"));
+    let told = deadline();
+    assert!(
+        told["driver"]
+            .as_str()
+            .unwrap()
+            .starts_with("test-driver (pid "),
+        "{told}"
+    );
+    let mut next = bench.driver(false);
+    next.ok(&Command::update(&raw::tnd_vlan {
+        fid: FID,
+        flags: raw::TND_VLAN_FLOWS,
+        ..Default::default()
+    }));
+    assert!(
+        port(1) && !bench.ping(1, 2, "-c 1"),
+        "it is for the next one to open"
+    );
+    for n in 1..=3 {
+        next.port_up(n, raw::TND_PORT_FLOWS | raw::TND_PORT_FLOWS_DROP);
+    }
+    assert!(bench.ping(1, 2, "-c 1"));
+    let log = bench.log();
+    assert!(
+        log.contains("flow ports give every frame to the CPU"),
+        "{log}"
+    );
 }

@@ -150,6 +150,7 @@ async fn status(State(api): State<Api>) -> ApiResult<SwitchStatus> {
                     epoch: core.epoch(),
                     ports: core.plant().ports().len() as u32,
                     driver: None,
+                    deadline: None,
                     sync: Some(SyncStatus {
                         policy: rows::policy(core.plant().policy()).into(),
                         phase: phase.into(),

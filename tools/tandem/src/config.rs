@@ -29,6 +29,9 @@ pub struct Config {
     /// A plan of faults that the chip starts with
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<String>,
+    /// Seconds that flow ports forward without a driver; 0: for ever
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_deadline: Option<u64>,
     /// Log level
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
@@ -59,6 +62,10 @@ impl Config {
                 "{}: policy is trap or fail, not {p}",
                 path.display()
             )));
+        }
+        if let Some(s) = config.flow_deadline {
+            tandem_mgmt::deadline::parse(&s.to_string())
+                .map_err(|e| Usage(format!("{}: flow_deadline: {e}", path.display())))?;
         }
         Ok(config)
     }
@@ -168,6 +175,7 @@ impl Config {
         let log = |c: &Self| c.log.as_deref().unwrap_or("info").to_owned();
         let latency = |c: &Self| if c.latency { "on" } else { "off" }.to_owned();
         let faults = |c: &Self| c.faults.as_deref().unwrap_or("none").to_owned();
+        let deadline = |c: &Self| c.flow_deadline.unwrap_or(0).to_string();
         let all = [
             (
                 asicd,
@@ -178,6 +186,7 @@ impl Config {
             (asicd, "ports", ports(self), ports(wanted)),
             (asicd, "latency", latency(self), latency(wanted)),
             (asicd, "faults", faults(self), faults(wanted)),
+            (asicd, "flow_deadline", deadline(self), deadline(wanted)),
             // a switchd that starts could split anew, but not under what the chip holds of the one before
             (true, "split", split(self), split(wanted)),
             (
@@ -217,6 +226,9 @@ impl Config {
                 }
                 if let Some(f) = &self.faults {
                     w.extend(["--faults".into(), f.clone()]);
+                }
+                if let Some(s) = self.flow_deadline {
+                    w.extend(["--flow-deadline".into(), s.to_string()]);
                 }
             }
             Daemon::Switchd => {
@@ -476,6 +488,7 @@ pub mod tests {
             ("latency = true", "latency off, not on"),
             ("faults = \"/a.toml\"", "faults none, not /a.toml"),
             ("log = \"debug\"", "log info, not debug"),
+            ("flow_deadline = 60", "flow_deadline 0, not 60"),
             ("profile = \"tiny\"", "profile spectrum-sn2700, not tiny"),
             ("[split]\nswp1 = 4", "split none, not swp1=4"),
             (
@@ -602,6 +615,7 @@ pub mod tests {
             "[ports]\neth1 = \"x\"",
             "= 3",
             "log = \"warning\"",
+            "flow_deadline = 2",
         ] {
             fs::write(&file, text).unwrap();
             let e = Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();

@@ -33,6 +33,7 @@ pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
     if let (None, Some(reason)) = (&asic.driver, &asic.fail_reason) {
         warnings.push(format!("no driver: {reason}"));
     }
+    warnings.extend(asic.deadline.warning(&asic.fw.state, now_ns));
     if asic.out.events.lost() > 0 {
         warnings.push(format!(
             "{} FDB events were lost; the driver was told to read the table again",
@@ -65,6 +66,7 @@ pub fn status(asic: &mut Asic, now_ns: u64) -> Status {
             pid: d.pid,
             attached_s: now_ns.saturating_sub(d.since_ns) as f64 / 1e9,
         }),
+        deadline: asic.deadline.status(&asic.fw.state, now_ns),
         warnings,
         ..Status::default()
     }

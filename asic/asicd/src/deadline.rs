@@ -1,0 +1,297 @@
+//! How long flow ports answer by entries that nobody looks after: timeouts of flows are their driver's to end.
+//!
+//! ```text
+//!                      a command, a packet, an attach
+//!                    ┌─────────────┐
+//!                    ▼             │
+//!              looked after ───────┴── nothing for so long ──► over: flow ports give every frame to the CPU
+//!                ▲      ▲                                                │                 │
+//!                │      └── what was added to the ports goes ── a sign of the driver        │
+//!                └───── it reads what they do, and opens them itself ── another attach ◄───┘
+//! ```
+//!
+//! A driver that was killed has told nothing and one that is stopped tells nothing: both are silent, and both are told from
+//! one that has nothing to do because that one sends a `TND_OP_NOP` each second. A switch chip can do no more for a flow than
+//! count its hits; that a port traps is one bit, and the next driver finds it in what it reads.
+
+use std::time::Duration;
+
+use tandem_abi::raw;
+use tandem_mgmt::types::DeadlineStatus;
+use tandem_pipeline::State;
+use tandem_pipeline::state::PortConfig;
+
+/// Flow ports trap.
+#[derive(Clone, Debug)]
+struct Over {
+    since_ns: u64,
+    /// Those that did not before, while the driver that was silent is attached still.
+    ports: Vec<u16>,
+}
+
+/// Who looks after the flows, and until when they are believed.
+#[derive(Clone, Debug, Default)]
+pub struct Deadline {
+    /// None: for ever.
+    limit_ns: Option<u64>,
+    attached: bool,
+    driver: Option<String>,
+    seen_ns: u64,
+    over: Option<Over>,
+}
+
+/// Ports whose flags are those, and have to have or lack one more.
+fn flow_ports(state: &State) -> impl Iterator<Item = (u16, PortConfig)> {
+    let all = (1..=state.last_port()).filter(|n| state.has_port(*n));
+    let all = all.filter_map(|n| Some((n, state.port(n)?.config)));
+    all.filter(|(_, c)| c.flags & raw::TND_PORT_FLOWS != 0)
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+impl Deadline {
+    /// None: no end.
+    pub fn new(limit: Option<Duration>) -> Deadline {
+        let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+        Deadline {
+            limit_ns: limit.map(ns),
+            ..Deadline::default()
+        }
+    }
+
+    /// A driver attaches: what ports do it reads, and tells.
+    pub fn attached(&mut self, driver: String, now_ns: u64) {
+        self.driver = Some(driver);
+        (self.attached, self.seen_ns, self.over) = (true, now_ns, None);
+    }
+
+    /// Nobody is attached any more. One that was silent has been gone for longer.
+    pub fn detached(&mut self, now_ns: u64) {
+        if !std::mem::take(&mut self.attached) {
+            return;
+        }
+        match &mut self.over {
+            Some(over) => over.ports.clear(),
+            None => self.seen_ns = now_ns,
+        }
+    }
+
+    /// The driver has said something, and nothing of that is done yet: ports that trap because it was silent are as it has
+    /// them again.
+    pub fn heard(&mut self, state: &mut State, now_ns: u64) {
+        let silent_ns = now_ns.saturating_sub(self.seen_ns);
+        self.seen_ns = now_ns;
+        let Some(over) = self.over.take() else {
+            return;
+        };
+        for port in over.ports {
+            let Some(mut config) = state.port(port).map(|p| p.config) else {
+                continue;
+            };
+            config.flags &= !raw::TND_PORT_TRAP_ALL;
+            if let Err(e) = state.set_port(port, config) {
+                tracing::error!("swp{port}: {e}");
+            }
+        }
+        tracing::info!(
+            "driver {} is heard again after {} s: flow ports forward",
+            self.who(),
+            silent_ns / 1_000_000_000
+        );
+    }
+
+    /// Now and then.
+    pub fn turn(&mut self, state: &mut State, now_ns: u64) {
+        let Some(limit_ns) = self.limit_ns else {
+            return;
+        };
+        if self.over.is_some() || now_ns.saturating_sub(self.seen_ns) < limit_ns {
+            return;
+        }
+        let all: Vec<(u16, PortConfig)> = flow_ports(state).collect();
+        if all.is_empty() {
+            return;
+        }
+        let mut ports = Vec::new();
+        for (port, mut config) in all {
+            if config.flags & raw::TND_PORT_TRAP_ALL != 0 {
+                continue;
+            }
+            config.flags |= raw::TND_PORT_TRAP_ALL;
+            match state.set_port(port, config) {
+                Ok(()) => ports.push(port),
+                Err(e) => tracing::error!("swp{port}: {e}"),
+            }
+        }
+        if !self.attached {
+            ports.clear();
+        }
+        let since_ns = now_ns;
+        self.over = Some(Over { since_ns, ports });
+        tracing::warn!("{}", self.over_text(now_ns));
+    }
+
+    fn who(&self) -> &str {
+        self.driver.as_deref().unwrap_or("nobody")
+    }
+
+    /// What has been said to be done when it is over.
+    fn over_text(&self, now_ns: u64) -> String {
+        let silent = now_ns.saturating_sub(self.seen_ns) / 1_000_000_000;
+        let what = match self.attached {
+            true => "says nothing",
+            false => "is gone",
+        };
+        format!(
+            "flow ports give every frame to the CPU: driver {} {what} for {silent} s, and nobody looks after its flows",
+            self.who()
+        )
+    }
+
+    /// For `/v1/status`. None: it has no end.
+    pub fn status(&self, state: &State, now_ns: u64) -> Option<DeadlineStatus> {
+        let limit_ns = self.limit_ns?;
+        let silent_ns = now_ns.saturating_sub(self.seen_ns);
+        let waits = self.over.is_none() && flow_ports(state).next().is_some();
+        let over = self.over.as_ref();
+        Some(DeadlineStatus {
+            after_s: seconds(limit_ns),
+            driver: self.driver.clone(),
+            silent_s: seconds(silent_ns),
+            traps_in_s: waits.then(|| seconds(limit_ns.saturating_sub(silent_ns))),
+            trapping_s: over.map(|o| seconds(now_ns.saturating_sub(o.since_ns))),
+        })
+    }
+
+    /// What a person should know.
+    pub fn warning(&self, state: &State, now_ns: u64) -> Option<String> {
+        if self.over.is_some() {
+            return Some(self.over_text(now_ns));
+        }
+        let s = self.status(state, now_ns)?;
+        let left = s.traps_in_s.filter(|_| !self.attached)?;
+        Some(format!(
+            "flow ports forward by what driver {} has left, which is gone for {:.0} s: in {left:.0} s they give every frame to the CPU",
+            self.who(),
+            s.silent_s
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_firmware::{Firmware, Profile};
+
+    const S: u64 = 1_000_000_000;
+    const FLOWS: u32 = raw::TND_PORT_FLOWS | raw::TND_PORT_UP;
+    const TRAPS: u32 = FLOWS | raw::TND_PORT_TRAP_ALL;
+
+    struct Bed {
+        fw: Firmware,
+        d: Deadline,
+    }
+
+    impl Bed {
+        /// Flow ports 1 and 2, of which the second traps already, and port 3, a bridge's; a driver since 100 s.
+        fn new(limit: Option<u64>) -> Bed {
+            let mut fw = Firmware::new(Profile::builtin("nxp-t1040").unwrap()).unwrap();
+            for (port, flags) in [(1, FLOWS), (2, TRAPS), (3, raw::TND_PORT_UP)] {
+                let mut config = fw.state.port(port).unwrap().config;
+                config.flags = flags;
+                fw.state.set_port(port, config).unwrap();
+            }
+            let mut d = Deadline::new(limit.map(Duration::from_secs));
+            d.attached("ofagentd (pid 7)".into(), 100 * S);
+            Bed { fw, d }
+        }
+
+        fn at(&mut self, s: u64) -> [u32; 3] {
+            self.d.turn(&mut self.fw.state, s * S);
+            [1, 2, 3].map(|n| self.fw.state.port(n).unwrap().config.flags)
+        }
+
+        fn told(&self, s: u64) -> DeadlineStatus {
+            self.d.status(&self.fw.state, s * S).unwrap()
+        }
+    }
+
+    const OPEN: [u32; 3] = [FLOWS, TRAPS, raw::TND_PORT_UP];
+    const SHUT: [u32; 3] = [TRAPS, TRAPS, raw::TND_PORT_UP];
+
+    #[test]
+    fn flow_ports_of_a_driver_that_is_gone_trap_when_its_time_is_up() {
+        let mut b = Bed::new(Some(300));
+        b.d.heard(&mut b.fw.state, 150 * S);
+        b.d.detached(200 * S);
+        assert!(
+            b.d.warning(&b.fw.state, 210 * S)
+                .unwrap()
+                .contains("in 290 s")
+        );
+        assert_eq!(b.at(499), OPEN);
+        let told = b.told(499);
+        assert_eq!(
+            (told.silent_s, told.traps_in_s, told.trapping_s),
+            (299.0, Some(1.0), None)
+        );
+        assert_eq!(b.at(500), SHUT);
+        let told = b.told(510);
+        assert_eq!(
+            (told.silent_s, told.traps_in_s, told.trapping_s),
+            (310.0, None, Some(10.0))
+        );
+        assert_eq!(told.driver.as_deref(), Some("ofagentd (pid 7)"));
+        let said = b.d.warning(&b.fw.state, 510 * S).unwrap();
+        assert!(
+            said.contains("ofagentd (pid 7) is gone for 310 s"),
+            "{said}"
+        );
+        // the next one sees that they trap, and opens them itself
+        b.d.attached("ofagentd (pid 8)".into(), 600 * S);
+        b.d.heard(&mut b.fw.state, 601 * S);
+        assert_eq!(b.at(602), SHUT);
+        assert_eq!(b.told(602).trapping_s, None);
+        assert_eq!(b.d.warning(&b.fw.state, 602 * S), None);
+    }
+
+    #[test]
+    fn one_that_was_silent_finds_its_ports_as_it_left_them() {
+        let mut b = Bed::new(Some(300));
+        assert_eq!(b.at(399), OPEN);
+        assert_eq!(b.at(400), SHUT);
+        let said = b.d.warning(&b.fw.state, 400 * S).unwrap();
+        assert!(said.contains("says nothing for 300 s"), "{said}");
+        b.d.heard(&mut b.fw.state, 450 * S);
+        assert_eq!(b.at(451), OPEN);
+        // and its time begins anew
+        assert_eq!(b.at(749), OPEN);
+        assert_eq!(b.at(750), SHUT);
+        // one that ends meanwhile has been gone since it was heard last; its ports are the next one's to open
+        b.d.detached(800 * S);
+        assert_eq!(b.told(800).silent_s, 350.0);
+        b.d.attached("another".into(), 900 * S);
+        b.d.heard(&mut b.fw.state, 900 * S);
+        assert_eq!(b.at(901), SHUT);
+    }
+
+    #[test]
+    fn without_a_limit_or_flow_ports_nothing_happens() {
+        let mut b = Bed::new(None);
+        b.d.detached(200 * S);
+        assert_eq!(b.at(1 << 30), OPEN);
+        assert_eq!(b.d.status(&b.fw.state, 300 * S), None);
+        assert_eq!(b.d.warning(&b.fw.state, 300 * S), None);
+        let mut b = Bed::new(Some(300));
+        for port in [1, 2] {
+            b.fw.state.set_port(port, PortConfig::default()).unwrap();
+        }
+        b.d.detached(200 * S);
+        b.at(600);
+        let told = b.told(600);
+        assert_eq!((told.traps_in_s, told.trapping_s), (None, None));
+        assert_eq!(b.d.warning(&b.fw.state, 600 * S), None);
+    }
+}
