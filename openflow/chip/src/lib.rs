@@ -122,6 +122,7 @@ enum What {
     Read,
     Lease,
     Release,
+    Sign,
 }
 
 #[derive(Clone, Debug)]
@@ -195,6 +196,8 @@ pub struct Chip {
     uses: Uses,
     /// As of the last turn.
     now_ns: u64,
+    /// When something was posted last.
+    posted_ns: u64,
     totals: Totals,
     /// Ports that were its own, until the chip knows.
     leaving: BTreeSet<u8>,
@@ -256,6 +259,7 @@ impl Chip {
             counts: Counts::new(slice),
             uses: Uses::default(),
             now_ns: 0,
+            posted_ns: 0,
             totals: Totals::default(),
             leaving: BTreeSet::new(),
             lookups: Lookups::default(),
@@ -301,7 +305,7 @@ impl Chip {
         sizes: &profile::Sizes,
         now_ns: u64,
     ) -> Result<(), AttachError> {
-        self.now_ns = now_ns;
+        (self.now_ns, self.posted_ns) = (now_ns, now_ns);
         // One that has begun anew says so by these, while they are small
         match device.dump(|stats: raw::tnd_port_stats, _| self.totals.tell(stats)) {
             // a device may not tell

@@ -15,6 +15,8 @@ const FLIGHTS: usize = 512;
 const ANSWERS: usize = 2048;
 const ROUNDS: usize = 4;
 const SECOND: u64 = 1_000_000_000;
+/// Who posts nothing for so long says that it is there: the chip may be told to trap when nobody looks after it.
+const SIGN: u64 = SECOND;
 const BACKOFF_MAX: u64 = 64 * SECOND;
 
 /// A step that nobody's answer depends on.
@@ -38,6 +40,10 @@ impl Chip {
         if self.device.is_some() && !self.is_busy() {
             let due = self.uses.due(now_ns);
             self.ask(&due, true);
+        }
+        let idle = self.queue.is_empty() && self.flights.is_empty();
+        if self.device.is_some() && idle && now_ns >= self.posted_ns + SIGN {
+            self.aside(What::Sign, Command::nothing());
         }
         for _ in 0..ROUNDS {
             self.go_on(now_ns);
@@ -243,6 +249,7 @@ impl Chip {
                 }
             }
             self.token += 1;
+            self.posted_ns = now_ns;
             let flight = Flight {
                 token,
                 what: step.what,
@@ -338,6 +345,7 @@ impl Chip {
                 self.aside(What::Release, release(0, token));
             }
             What::Release => self.room.freed(),
+            What::Sign => {}
         }
     }
 
@@ -453,7 +461,7 @@ impl Chip {
                 What::Last(id, _) => self.counts.not_asked(id),
                 What::Read | What::ReadPorts => self.counts.ends(false),
                 What::Lease => self.room.lost(),
-                What::Write(_) | What::Port | What::Release => {}
+                What::Write(_) | What::Port | What::Release | What::Sign => {}
             }
         }
         stays

@@ -101,6 +101,19 @@ impl Command {
         }
     }
 
+    /// One that asks for nothing.
+    pub fn nothing() -> Command {
+        Command {
+            op: raw::TND_OP_NOP,
+            cls: 0,
+            flags: 0,
+            lease: 0,
+            arg: 0,
+            body: Vec::new(),
+            output: false,
+        }
+    }
+
     /// Absent or not: behind it the object is gone.
     pub fn delete<T: Object>(object: &T) -> Command {
         Command {

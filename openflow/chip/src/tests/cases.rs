@@ -45,6 +45,23 @@ pub fn frame(ether: u16) -> Vec<u8> {
     f
 }
 
+/// Who has nothing to do says each second that it is there, so that a chip does not take it for one that is gone.
+#[test]
+fn a_sign_each_second() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let mut signs = Vec::new();
+    for _ in 0..8 {
+        let before = w.inner(|i| (i.executed, i.writes));
+        w.now += 500_000_000;
+        w.rest();
+        let after = w.inner(|i| (i.executed, i.writes));
+        signs.push(after.0 - before.0);
+        assert_eq!(after.1, before.1);
+    }
+    assert_eq!(signs, [0, 1, 0, 1, 0, 1, 0, 1]);
+}
+
 /// Rows between the same two until there is no number left: neighbours move, and whichever of these writes is refused,
 /// no frame meets a row behind.
 #[test]

@@ -6,9 +6,10 @@ use super::pipelines::{self, Style};
 use super::property::{Eyes, SEVERAL, history, members, play};
 use super::slices::{self, Pair};
 use super::universe::FIRST;
-use super::world::{self, World, killed};
+use super::world::{self, PORTS, World, killed};
 use crate::Lookup;
 use proptest::prelude::*;
+use tandem_abi::raw;
 use tandem_openflow::model::{FlowCommand, FlowMod};
 use tandem_openflow::{Action, Field, Version};
 
@@ -142,6 +143,36 @@ fn counts_go_on() {
     assert!(killed(&mut [&mut w]).is_err());
     w.check_counts();
     assert!((0..7).all(|n| w.chip.counted(n).0.is_none()));
+}
+
+/// Ports that trap, as a chip's do that nobody came back to for long: they are opened, nothing else is written, and what
+/// rows have counted goes on.
+#[test]
+fn ports_that_trap_are_opened() {
+    for (profile, lookup) in CHIPS {
+        let mut w = filled(profile, lookup);
+        let all = [0x2000, 0x2002, 0x3000];
+        let none = w.seen.answered();
+        all.iter().for_each(|e| w.send(3, &frame(*e)));
+        w.inner(|i| {
+            for port in 1..=PORTS as u16 {
+                let mut config = i.firmware.state.port(port).unwrap().config;
+                config.flags |= raw::TND_PORT_TRAP_ALL;
+                i.firmware.state.set_port(port, config).unwrap();
+            }
+        });
+        let (before, answered) = (w.writes(), w.seen.answered());
+        assert_eq!(killed(&mut [&mut w]), Ok(false), "{profile}");
+        all.iter().for_each(|e| w.probe(3, &frame(*e)));
+        assert_eq!(w.seen.answered(), answered, "{profile}: all go to the CPU");
+        w.rest();
+        assert_eq!(w.writes() - before, 2 * u64::from(PORTS), "{profile}");
+        all.iter().for_each(|e| w.send(3, &frame(*e)));
+        assert!(answered > none, "{profile}");
+        assert_eq!(w.seen.answered() - answered, answered - none, "{profile}");
+        w.check_counts();
+        assert!(w.chip.is_open() && w.chip.troubles().refused == 0);
+    }
 }
 
 /// Killed behind each command of a change: what lacks is written, what is over goes, and no frame has a third answer.
