@@ -16,12 +16,12 @@ COMMON = {"daemon", "version", "instance", "pid", "uptime_s"}
 
 
 def documented():
-    """{path: {key: unit}} of the tables `| key of `/v1/x` | unit | meaning |`."""
+    """{path: {key: unit}} of the tables `| key of `/v1/x` | unit | meaning |`, and of asicd's `deadline`."""
     tables = {}
     rows = None
     with open(os.path.join(TOP, "docs", "api.md"), encoding="utf-8") as f:
         for line in f:
-            begins = re.match(r"\| key of `(/v1/\w+)` \| unit \| meaning \|$", line)
+            begins = re.match(r"\| key of `(/v1/\w+|deadline)` \| unit \| meaning \|$", line)
             if begins:
                 rows = tables.setdefault(begins.group(1), {})
             elif not line.startswith("|"):
@@ -102,6 +102,7 @@ def test_lists_have_the_keys_that_are_documented(sw):
     fill(peer)
     net.wait_until("the call to be refused", lambda: any(r.get("error") for r in sw.show("controllers")))
     tables = documented()
+    deadline = tables.pop("deadline")
     if not sw.chip:
         del tables["/v1/flows"]["why"]
         for path in ("/v1/flows", "/v1/groups", "/v1/meters"):
@@ -122,4 +123,8 @@ def test_lists_have_the_keys_that_are_documented(sw):
     if not sw.chip:
         assert row.pop("chip") is None
     wrong["/v1/status"] = differences(status, [row])
+    if sw.chip:
+        told = sw.get("/v1/status", "asicd")["deadline"]
+        assert told.pop("trapping_s", 0) is None and deadline.pop("trapping_s")
+        wrong["deadline"] = differences(deadline, [told])
     assert not any(wrong.values()), wrong

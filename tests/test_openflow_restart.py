@@ -2,6 +2,7 @@
 """ofagentd is killed while it works: what a barrier had acknowledged stands in the next one, with ages and counters."""
 
 import os
+import signal
 import socket
 import struct
 import threading
@@ -180,10 +181,10 @@ def test_a_file_that_says_nothing_is_said_and_begins_empty(sw):
     assert sw.show("flows") == []
 
 
-def comes_back(chip, how):
+def comes_back(chip, how, *words):
     """The next ofagentd is there, and says of the chip how it was attached."""
     before = len(chip.log())
-    chip.up(*LISTENING, *CHIP)
+    chip.up(*LISTENING, *CHIP, *words)
     chip.settled()
     log = chip.log()[before:]
     assert f"attached to asicd: {how}" in log, log
@@ -255,3 +256,78 @@ def test_a_chip_that_is_not_understood_is_written_anew(chip):
     assert "attached to asicd: all flows are written to the chip" in log, log
     chip.reaches(1, 2)
     assert [r["place"] for r in chip.show("flows")] == ["hardware"] * 2
+
+
+SECONDS = 8
+DEADLINE = ("--deadline", str(SECONDS))
+
+
+def nothing_passes(chip):
+    """The deadline is over: of pings, which nobody has to be asked for, none is forwarded."""
+    said = net.wait_until("the deadline to pass", lambda: [s for s in [chip.get("/v1/status", "asicd")]
+                                                           if s["deadline"]["trapping_s"] is not None], timeout=60)[0]
+    by_chip = chip.by_chip()
+    assert chip.pings(1, 2, 3) == 0 and chip.by_chip() == by_chip
+    assert said["deadline"]["driver"].startswith("ofagentd of "), said
+    assert any("flow ports give every frame to the CPU" in w for w in said["warnings"]), said
+
+
+def known_to_each_other(chip):
+    """Hosts that need no ARP."""
+    macs = [h.exec("cat", "/sys/class/net/eth0/address").strip() for h in chip.hosts]
+    for a, b in ((0, 1), (1, 0)):
+        chip.hosts[a].ip(f"neigh replace 10.0.0.{b + 1} lladdr {macs[b]} nud permanent dev eth0")
+
+
+def test_flows_that_nobody_comes_back_to_have_an_end(chip):
+    peer = chip.start(*DEADLINE)
+    both_ways(peer)
+    known_to_each_other(chip)
+    chip.reaches(1, 2)
+    peer.close()
+    flows, ports = counts(chip)
+    to_cpu, pid = chip.to_cpu(), chip.chip_pid()
+    chip.kill()
+    # the chip alone, and it says for how long
+    assert chip.pings(1, 2, 3) == 3
+    alone = chip.get("/v1/status", "asicd")
+    assert 0 < alone["deadline"]["traps_in_s"] <= SECONDS, alone
+    assert "is gone for" in " ".join(alone["warnings"]), alone
+    nothing_passes(chip)
+    assert "flow ports give every frame to the CPU" in chip.tandem("status", check=False)
+    assert chip.to_cpu() == to_cpu + 3
+    comes_back(chip, "the chip goes on, and what differs is written to it", *DEADLINE)
+    assert chip.chip_pid() == pid
+    # what the chip forwarded meanwhile its flows have counted, and what it trapped met none
+    after = counts(chip)
+    assert (after[0] - flows, after[1] - ports) == (6, 9), (after, flows, ports)
+    assert chip.get("/v1/status", "asicd")["deadline"]["trapping_s"] is None
+    to_cpu = chip.to_cpu()
+    assert chip.pings(1, 2, 3) == 3 and chip.to_cpu() == to_cpu
+    assert {r["place"] for r in chip.show("flows")} == {"hardware"}
+
+
+def test_one_that_was_stopped_finds_the_chip_as_it_left_it(chip):
+    peer = chip.start(*DEADLINE)
+    both_ways(peer)
+    known_to_each_other(chip)
+    chip.reaches(1, 2)
+    # it has nothing to do, and says each second that it is there
+    end = time.monotonic() + SECONDS + 2
+    while time.monotonic() < end:
+        assert chip.get("/v1/status", "asicd")["deadline"]["trapping_s"] is None
+        time.sleep(0.2)
+    pid = chip.pid()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        assert chip.pings(1, 2, 3) == 3
+        nothing_passes(chip)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    net.wait_until("its ports to forward", lambda: chip.pings(1, 2, 1) == 1)
+    to_cpu = chip.to_cpu()
+    assert chip.pings(1, 2, 3) == 3 and chip.to_cpu() == to_cpu
+    assert {r["place"] for r in chip.show("flows")} == {"hardware"}
+    # the same session: nothing is unknown
+    assert all(r["packets"] >= 7 for r in chip.show("flows"))
+    assert "attached anew" not in chip.log()

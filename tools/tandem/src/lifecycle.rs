@@ -2,8 +2,8 @@
 
 use crate::Answer;
 use crate::args::{Daemon as DaemonArg, Up};
+use crate::below::own_asicd;
 use crate::config::{Config, alone, replace, save};
-use crate::openflow::own_asicd;
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;

@@ -4,6 +4,7 @@
 
 mod args;
 mod batch;
+mod below;
 mod config;
 mod driver;
 mod flows;

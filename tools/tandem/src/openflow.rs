@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tandem_mgmt::{Client, Daemon, Instance};
 
 use crate::Answer;
+use crate::below::{FLOW_DEADLINE, end_asicd, own_asicd, up_asicd};
 use crate::config::{alone, replace};
 use crate::flows;
 use crate::lifecycle::{end_daemon, report, serving, start, wait_ready};
@@ -116,6 +117,10 @@ pub struct Up {
     /// Chains of flows of several tables behind one flow that the chip may have; one with more is the software's
     #[arg(long, value_name = "N", requires = "profile")]
     chains: Option<u32>,
+    /// The chip forwards by its flows for so many seconds after ofagentd is gone, or stopped, and by none then, until one is
+    /// back; 0, never: for ever [default: 300]
+    #[arg(long, value_name = "SECONDS", requires = "profile", value_parser = deadline)]
+    deadline: Option<String>,
     /// A logical switch of some of the ports, by name, with a number for each: red:swp1,swp2=5. Each has its own tables and
     /// controllers; options with LSI= are that one's. Without, there is one switch of all ports
     #[arg(long = "lsi", value_name = "NAME:SWPN[=NUMBER],…")]
@@ -293,6 +298,12 @@ const LSIS: &[Column] = &[
 
 /// With it there is a chip.
 const PROFILE: &str = "--profile";
+/// Of the chip, which has another word for it.
+const DEADLINE: &str = "--deadline";
+
+fn deadline(text: &str) -> Result<String, String> {
+    tandem_mgmt::deadline::parse(text).map(|_| text.to_owned())
+}
 
 fn client(instance: &Instance) -> Client {
     Client::to(instance, Daemon::Ofagentd)
@@ -342,6 +353,7 @@ impl Up {
             (PROFILE, self.profile.clone()),
             ("--mac-lookup", self.mac_lookup.clone()),
             ("--chains", self.chains.map(|n| n.to_string())),
+            (DEADLINE, self.deadline.clone()),
             ("--private-key", file(&self.private_key)),
             ("--certificate", file(&self.certificate)),
             ("--ca-cert", file(&self.ca_cert)),
@@ -373,9 +385,15 @@ fn command_lines(words: &[String]) -> (Option<Vec<String>>, Vec<String>) {
     let (mut asicd, mut agent) = (Vec::new(), vec!["--asic".to_owned()]);
     // each option has one value
     for pair in words.chunks(2) {
-        let of_asicd = matches!(pair, [option, _] if option == PROFILE || option == "--port");
-        let to = if of_asicd { &mut asicd } else { &mut agent };
-        to.extend(pair.iter().cloned());
+        match pair {
+            [option, _] if option == PROFILE || option == "--port" => {
+                asicd.extend(pair.iter().cloned());
+            }
+            [option, value] if option == DEADLINE => {
+                asicd.extend([FLOW_DEADLINE.to_owned(), value.clone()]);
+            }
+            other => agent.extend(other.iter().cloned()),
+        }
     }
     (Some(asicd), agent)
 }
@@ -410,58 +428,6 @@ fn check(words: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The asicd that `openflow up` started: its number and what it was started with, one word a line.
-fn chip_file(instance: &Instance) -> PathBuf {
-    instance.dir().join("ofagentd.asicd")
-}
-
-/// The asicd that runs, if it is ofagentd's, and what it was started with.
-pub fn own_asicd(instance: &Instance) -> Result<Option<(u32, Vec<String>)>> {
-    let Ok(text) = fs::read_to_string(chip_file(instance)) else {
-        return Ok(None);
-    };
-    let mut lines = text.lines();
-    let started = lines.next().and_then(|l| l.parse().ok());
-    let words = lines.map(ToOwned::to_owned).collect();
-    let runs = instance.running(Daemon::Asicd)?;
-    Ok(runs.filter(|_| runs == started).map(|pid| (pid, words)))
-}
-
-fn end_asicd(instance: &Instance, pid: u32) -> Result<String> {
-    let said = end_daemon(instance, Daemon::Asicd, pid)?;
-    fs::remove_file(chip_file(instance))?;
-    Ok(said)
-}
-
-/// asicd as it is to be, before ofagentd.
-///
-/// What is said of it, and its number if it did not run before.
-fn up_asicd(instance: &Instance, words: &[String], end: Instant) -> Result<(String, Option<u32>)> {
-    let name = instance.name();
-    if let Some(pid) = serving(instance, Daemon::Asicd, end)? {
-        match own_asicd(instance)? {
-            None => bail!(
-                "asicd of instance {name} runs (pid {pid}), and is not ofagentd's: tandem --name {name} down first"
-            ),
-            Some((_, with)) if with != words => bail!(
-                "asicd of instance {name} runs with other options: tandem --name {name} openflow down first"
-            ),
-            Some(_) => return Ok((format!("asicd runs already (pid {pid})"), None)),
-        }
-    }
-    let mut all = vec!["--name".to_owned(), instance.name().to_owned()];
-    all.extend(words.iter().cloned());
-    let (mut child, from) = start(instance, &all, Daemon::Asicd)?;
-    // who asks for it to end has to know that it is ours
-    let lines = [child.id().to_string()].into_iter().chain(words.to_vec());
-    let text: String = lines.map(|l| l + "\n").collect();
-    replace(&chip_file(instance), text.as_bytes())?;
-    let status = wait_ready(instance, Daemon::Asicd, &mut child, from, end)?;
-    let ports = cell(&status["ports"]);
-    let said = format!("asicd started (pid {}): {ports} ports", child.id());
-    Ok((said, Some(child.id())))
 }
 
 /// What it was last started with, one word a line: a word has no line breaks, as no interface and no option has any.
@@ -724,25 +690,9 @@ pub fn openflow(instance: &Instance, command: &Openflow, out: Out) -> Result<Ans
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tests::instance;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(ToOwned::to_owned).collect()
-    }
-
-    #[test]
-    fn an_asicd_that_others_started_is_not_ours() {
-        let (dir, i) = instance("chips");
-        // the one that runs is this process
-        let _claim = i.claim(Daemon::Asicd).unwrap();
-        assert_eq!(own_asicd(&i).unwrap(), None);
-        let of = |pid: u32| format!("{pid}\n--profile\ntiny\n");
-        fs::write(chip_file(&i), of(std::process::id() + 1)).unwrap();
-        assert_eq!(own_asicd(&i).unwrap(), None, "one that ran before");
-        fs::write(chip_file(&i), of(std::process::id())).unwrap();
-        let own = (std::process::id(), words("--profile tiny"));
-        assert_eq!(own_asicd(&i).unwrap(), Some(own));
-        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
