@@ -44,8 +44,7 @@ use places::Places;
 use rules::Rules;
 use source::Sources;
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_ofoffload::{Change, PortMask, Step};
-use tandem_ofpipeline::key::Key;
+use tandem_ofoffload::{Change, Masks, PortMask, Step};
 use tandem_openflow::{Instructions, Oxm};
 use tree::{Node, NodeId};
 
@@ -132,6 +131,7 @@ pub struct Compose {
     /// Boxed: a table that grows has room for twice as many.
     pub(crate) flows: HashMap<FlowId, Box<Known>>,
     pub(crate) tables: BTreeMap<u8, Table>,
+    pub(crate) masks: Masks,
     pub(crate) nodes: Vec<Option<Box<Node>>>,
     pub(crate) free: Vec<NodeId>,
     /// Beginnings that may have more chains than they may.
@@ -158,6 +158,7 @@ impl Compose {
             groups: Groups::default(),
             flows: HashMap::default(),
             tables: BTreeMap::new(),
+            masks: Masks::default(),
             nodes: Vec::new(),
             free: Vec::new(),
             over: BTreeSet::new(),
@@ -319,8 +320,4 @@ impl Compose {
         self.balance();
         self.flush()
     }
-}
-
-pub(crate) fn step_of(flow: &Flow) -> Step {
-    Step::new(flow.priority, &Key::of_match(&flow.fields).1)
 }

@@ -36,7 +36,7 @@ struct Line {
 impl Line {
     /// Where the last of them stands, if that is where all may stand.
     fn last(&self) -> Option<Step> {
-        let last = self.steps.last_key_value().map(|(s, _)| *s);
+        let last = self.steps.last_key_value().map(|(s, _)| s.clone());
         last.filter(|_| self.count <= ALIKE)
     }
 }
@@ -64,12 +64,12 @@ impl Compose {
 
     /// A flow came, or is about to go or to do something else: it is one of those that are alike, or no more.
     pub(crate) fn line_up(&mut self, id: FlowId, to: bool) {
-        let step = self.flows.get(&id).map(|k| k.step);
+        let step = self.flows.get(&id).map(|k| k.step.clone());
         let Some((alike, step)) = self.alike(id).zip(step) else {
             return;
         };
         let line = self.places.all.entry(alike).or_default();
-        let at = line.steps.entry(step).or_default();
+        let at = line.steps.entry(step.clone()).or_default();
         if to {
             line.count += usize::from(at.insert(id));
         } else {
@@ -81,14 +81,14 @@ impl Compose {
     }
 
     /// Where it may stand, if that is not further in front.
-    fn behind(&self, id: FlowId, last: Step) -> Option<Step> {
+    fn behind(&self, id: FlowId, last: &Step) -> Option<Step> {
         let (k, t) = (self.flows.get(&id)?, self.tables.get(&0)?);
-        if k.step >= last {
-            return Some(k.step);
+        if k.step >= *last {
+            return Some(k.step.clone());
         }
         let past = (
-            Excluded((k.step, FlowId::MAX)),
-            Included((last, FlowId::MAX)),
+            Excluded((k.step.clone(), FlowId::MAX)),
+            Included((last.clone(), FlowId::MAX)),
         );
         let meets = |g: &FlowId| {
             let g = self.flows.get(g);
@@ -96,7 +96,10 @@ impl Compose {
         };
         let passed = t.flows.range(past).take(BETWEEN + 1).enumerate();
         let mut stays = passed.map(|(n, (_, g))| n == BETWEEN || meets(g));
-        Some(if stays.any(|s| s) { k.step } else { last })
+        Some(match stays.any(|s| s) {
+            true => k.step.clone(),
+            false => last.clone(),
+        })
     }
 
     /// A flow of table 0 came, changed or is about to go: who stands elsewhere now.
@@ -107,14 +110,16 @@ impl Compose {
         let mut moved = Vec::new();
         let line = self.alike(id).and_then(|a| self.places.all.get(&a));
         if line.and_then(Line::last).is_none() && changed.place != changed.step {
-            moved.push((id, changed.step));
+            moved.push((id, changed.step.clone()));
         }
         let mut lasts = Vec::new();
         for (alike, line) in &self.places.all {
             let last = line.last();
             let same = self.places.last.get(alike) == last.as_ref();
-            lasts.extend((!same || line.count == 0).then_some((*alike, last)));
-            if same && last.is_none_or(|l| changed.step > l) {
+            if !same || line.count == 0 {
+                lasts.push((*alike, last.clone()));
+            }
+            if same && last.as_ref().is_none_or(|l| changed.step > *l) {
                 continue;
             }
             let touched = |(_, g): &(Step, FlowId)| {
@@ -124,14 +129,14 @@ impl Compose {
             let flows = line
                 .steps
                 .iter()
-                .flat_map(|(s, ids)| ids.iter().map(|g| (*s, *g)));
+                .flat_map(|(s, ids)| ids.iter().map(|g| (s.clone(), *g)));
             for (step, g) in flows.filter(touched) {
-                let is = self.flows.get(&g).map(|k| k.place);
-                let place = match last {
+                let is = self.flows.get(&g).map(|k| &k.place);
+                let place = match &last {
                     Some(last) => self.behind(g, last),
                     None => Some(step),
                 };
-                moved.extend(place.filter(|_| place != is).map(|p| (g, p)));
+                moved.extend(place.filter(|p| Some(p) != is).map(|p| (g, p)));
             }
         }
         for (alike, last) in lasts {
@@ -156,9 +161,9 @@ impl Compose {
         let Some(k) = self.flows.get_mut(&id) else {
             return;
         };
-        k.place = place;
+        k.place = place.clone();
         for n in k.nodes.clone() {
-            self.replace(n, place);
+            self.replace(n, place.clone());
         }
     }
 }

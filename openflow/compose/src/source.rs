@@ -27,7 +27,7 @@ use tandem_ofoffload::{Beyond, Only, PortMask, Step, Vlan};
 use tandem_openflow::{Field, Oxm, oxm};
 
 /// A flow that asks for a source and goes on: where, and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Sort {
     to: u8,
     step: Step,
@@ -36,7 +36,7 @@ pub(crate) struct Sort {
 /// The same of a beginning whose table is one question.
 pub(crate) type Sourced = Checked;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub to: u8,
     pub step: Step,
@@ -219,7 +219,7 @@ fn sort_of(k: &crate::Known) -> Option<Sort> {
     let shape = goes_on && nothing && asks && has(Field::InPort) && has(Field::EthSrc) && unseen;
     shape.then_some(Sort {
         to: i.goto?,
-        step: k.step,
+        step: k.step.clone(),
     })
 }
 
@@ -266,13 +266,13 @@ impl Compose {
             // Mostly there is one
             None if to => {
                 sorts.reserve_exact(1);
-                sorts.push((sort, 1));
+                sorts.push((sort.clone(), 1));
             }
             None => {}
         }
         sorts.retain(|(_, n)| *n > 0);
-        let whole = match sorts[..] {
-            [(s, _)] => s,
+        let whole = match &sorts[..] {
+            [(s, _)] => s.clone(),
             _ => None,
         };
         match whole {
@@ -290,7 +290,7 @@ impl Compose {
     /// The sources of a table: all flows of one priority.
     pub(crate) fn source_of(&self, table: u8) -> Option<(u16, Sort)> {
         let first = self.tables.get(&table)?.sourced.last_key_value();
-        first.map(|(p, s)| (*p, *s))
+        first.map(|(p, s)| (*p, s.clone()))
     }
 
     /// A flow came, changed or is about to go: is the table other than before for those that go on to it?
@@ -303,12 +303,12 @@ impl Compose {
         here: bool,
     ) -> bool {
         let now = self.source_of(table);
-        let behind = |s: Option<(u16, Sort)>| s.is_some_and(|(p, _)| priority < p);
-        if now != before || behind(now) {
+        let first = now.as_ref().map(|(p, _)| *p);
+        if now != before || first.is_some_and(|p| priority < p) {
             self.regrow(table);
             return true;
         }
-        if now.is_some_and(|(p, _)| p == priority) {
+        if first == Some(priority) {
             let at = |n: &&NodeId| self.node(**n).is_some_and(|x| x.to == Some(table));
             let nodes: Vec<NodeId> = self.sources.of.keys().filter(at).copied().collect();
             for n in nodes {
@@ -330,7 +330,7 @@ impl Compose {
             return None;
         }
         // What has no source there: all of it is the CPU's
-        let behind = (Excluded((sort.step, FlowId::MAX)), Unbounded);
+        let behind = (Excluded((sort.step.clone(), FlowId::MAX)), Unbounded);
         let flows = self.tables.get(&to)?.flows.range(behind);
         let rest = flows.filter_map(|(_, id)| self.child(n, *id)).next()?;
         let all = rest.fields == x.fields && rest.form.cpu.is_some();
@@ -364,7 +364,7 @@ impl Compose {
         let Some(t) = self.tables.get(&to) else {
             return;
         };
-        let flows = t.flows.range((p, 0)..=(p, FlowId::MAX));
+        let flows = t.flows.range((p.clone(), 0)..=(p, FlowId::MAX));
         let flows: Vec<FlowId> = flows.map(|(_, id)| *id).collect();
         self.sources.of.insert(n, HashMap::default());
         self.sources.anew = true;
@@ -457,7 +457,7 @@ impl Compose {
                 let Some(k) = self.flows.get(id) else {
                     return false;
                 };
-                x.sourced.is_some_and(|c| c.step == k.step)
+                x.sourced.as_ref().is_some_and(|c| c.step == k.step)
                     && match x.form.back(&met, &k.flow.fields) {
                         Seen::If(more) => both(&met, &more).is_some_and(|m| m == met),
                         _ => false,

@@ -11,7 +11,7 @@
 //! Behind a child that has all of its node's packets there is none: nothing gets there.
 use crate::form::{Answer, Effect, Form, Seen, both};
 use crate::source::Sourced;
-use crate::{Compose, Flow, FlowId, Known, Through, step_of};
+use crate::{Compose, Flow, FlowId, Known, Through};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tandem_ofoffload::{Beyond, PortMask, Step};
@@ -100,7 +100,7 @@ impl Compose {
 
     /// The steps of a node's way.
     pub(crate) fn place(&self, n: NodeId) -> Vec<Step> {
-        let mut steps: Vec<Step> = self.upwards(n).map(|x| x.step).collect();
+        let mut steps: Vec<Step> = self.upwards(n).map(|x| x.step.clone()).collect();
         steps.shrink_to_fit();
         steps.reverse();
         steps
@@ -167,7 +167,7 @@ impl Compose {
             up,
             depth: node.depth + 1,
             by: By::Flow(id),
-            step: known.place,
+            step: known.place.clone(),
             fields,
             to: match form.cpu {
                 None => known.flow.instructions.goto,
@@ -213,15 +213,15 @@ impl Compose {
         let sourced = self.sourced(n);
         self.tables.entry(to).or_default().nodes.insert(n);
         let flows: Vec<(Step, FlowId)> = match self.tables.get(&to) {
-            Some(t) => t.flows.iter().copied().collect(),
+            Some(t) => t.flows.iter().cloned().collect(),
             None => Vec::new(),
         };
         if let Some(x) = self.node_mut(n) {
-            x.sourced = sourced;
+            x.sourced.clone_from(&sourced);
         }
         let (mut leaves, mut covered) = (0, None);
         for (step, id) in flows {
-            if sourced.is_some_and(|s| step >= s.step) {
+            if sourced.as_ref().is_some_and(|s| step >= s.step) {
                 break;
             }
             let Some(child) = self.child(n, id) else {
@@ -384,21 +384,21 @@ impl Compose {
     }
 
     pub(crate) fn enter(&mut self, id: FlowId, flow: Flow) {
-        let (table, step) = (flow.table, step_of(&flow));
-        let priority = flow.priority;
+        let (table, priority) = (flow.table, flow.priority);
+        let step = self.masks.step(priority, &Key::of_match(&flow.fields).1);
         let before = self.source_of(table);
         self.groups.flow(id, &flow.instructions, true);
         self.tables
             .entry(table)
             .or_default()
             .flows
-            .insert((step, id));
+            .insert((step.clone(), id));
         self.flows.insert(
             id,
             Box::new(Known {
                 flow,
-                step,
-                place: step,
+                step: step.clone(),
+                place: step.clone(),
                 nodes: BTreeSet::new(),
             }),
         );
@@ -409,11 +409,12 @@ impl Compose {
         if self.resorted(id, table, priority, before, true) {
             return;
         }
+        let at = (step, id);
         let nodes = self.tables.get(&table).map(|t| t.nodes.clone());
         for n in nodes.into_iter().flatten() {
             let Some(x) = self.node(n) else { continue };
-            let behind = x.covered.as_deref().is_some_and(|c| *c < (step, id))
-                || x.sourced.is_some_and(|s| s.step <= step);
+            let behind = x.covered.as_deref().is_some_and(|c| *c < at)
+                || x.sourced.as_ref().is_some_and(|s| s.step <= at.0);
             if x.to != Some(table) || behind {
                 continue;
             }
@@ -432,11 +433,12 @@ impl Compose {
 
     pub(crate) fn leave(&mut self, id: FlowId) {
         let Some(k) = self.flows.get(&id) else { return };
-        let (table, step, priority) = (k.flow.table, k.step, k.flow.priority);
+        let (table, priority) = (k.flow.table, k.flow.priority);
+        let at = (k.step.clone(), id);
         let before = self.source_of(table);
         let nodes = k.nodes.clone();
         if let Some(t) = self.tables.get_mut(&table) {
-            t.flows.remove(&(step, id));
+            t.flows.remove(&at);
         }
         self.line_up(id, false);
         self.place_anew(id);
@@ -446,8 +448,8 @@ impl Compose {
             for n in nodes {
                 let Some(x) = self.node(n) else { continue };
                 let (up, leaves) = (x.up, x.leaves);
-                let covered = self.node(up).and_then(|x| x.covered.as_deref().copied());
-                if covered == Some((step, id)) {
+                let covered = self.node(up).and_then(|x| x.covered.as_deref());
+                if covered == Some(&at) {
                     self.again_at(up);
                 } else {
                     self.fell(n);

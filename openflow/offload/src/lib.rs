@@ -41,8 +41,8 @@ use expand::Row;
 use foldhash::{HashMap, HashSet};
 use index::Index;
 use labels::Labels;
-pub use order::Step;
 use order::{Full, Order, Place};
+pub use order::{Masks, Step};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -489,7 +489,10 @@ impl Offload {
         fields.retain(|o| o.mask != 0);
         fields.shrink_to_fit();
         let (mut value, mut mask) = Key::of_match(&fields);
-        let own = Step::new(flow.priority, &mask);
+        let first = match chain.place.first() {
+            Some(first) => first.clone(),
+            None => Step::new(flow.priority, &mask),
+        };
         // Its rows ask for no source: in them it stays away
         if chain.unknown {
             mask.0[THERE] |= KNOWN;
@@ -508,10 +511,7 @@ impl Offload {
                 }
             }
         }
-        let (first, then) = match chain.place.split_first() {
-            Some((first, then)) => (*first, then),
-            None => (own, &[][..]),
-        };
+        let then = chain.place.get(1..).unwrap_or_default();
         let place = self.order.enter(first, then, &value, id);
         // Collected in place they would keep the room of what they were
         let mut rows = Vec::with_capacity(all.len());

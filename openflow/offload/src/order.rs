@@ -3,27 +3,57 @@
 //! ([`Key::rank`]); what is equal in both never meets one packet, and stands by what it asks for, so that the order is the
 //! same whoever came first. A chain of flows of several tables stands by its first flow, then by its second, as words do
 //! in a dictionary.
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use tandem_ofpipeline::key::Key;
 
 /// Where a flow stands among those of its table. Less is further in front.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Step {
     /// Priority and bits of the mask, negated: less goes first.
     high: u32,
-    mask: Reverse<Key>,
+    /// Shared, as each flow has several of its steps.
+    mask: Reverse<Arc<Key>>,
 }
 
 impl Step {
     /// Of a flow with this priority and mask.
     pub fn new(priority: u16, mask: &Key) -> Step {
         let (bits, rank) = mask.rank();
+        Step::ranked(priority, bits, Arc::new(rank))
+    }
+
+    fn ranked(priority: u16, bits: u32, rank: Arc<Key>) -> Step {
         Step {
             high: !(u32::from(priority) << 16 | bits),
             mask: Reverse(rank),
         }
+    }
+}
+
+/// The masks of steps, each once.
+#[derive(Clone, Debug, Default)]
+pub struct Masks {
+    all: HashSet<Arc<Key>>,
+    /// With so many it is looked who of them has a step.
+    most: usize,
+}
+
+impl Masks {
+    /// As [`Step::new`].
+    pub fn step(&mut self, priority: u16, mask: &Key) -> Step {
+        let (bits, rank) = mask.rank();
+        if let Some(known) = self.all.get(&rank) {
+            return Step::ranked(priority, bits, Arc::clone(known));
+        }
+        if self.all.len() >= self.most {
+            self.all.retain(|m| Arc::strong_count(m) > 1);
+            self.most = 2 * self.all.len() + 64;
+        }
+        let new = Arc::new(rank);
+        self.all.insert(Arc::clone(&new));
+        Step::ranked(priority, bits, new)
     }
 }
 
@@ -57,7 +87,7 @@ impl Place {
 /// What decides among flows of one priority and as many bits: the mask, then what the flow goes on to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Rank {
-    mask: Reverse<Key>,
+    mask: Reverse<Arc<Key>>,
     then: Option<Arc<[Step]>>,
 }
 
@@ -128,5 +158,31 @@ impl Order {
     pub fn full(&self, p: Place) -> Full {
         let rank = self.ranks.get(p.rank as usize).cloned();
         (p.high, rank.unwrap_or_default(), p.tie, p.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps of one mask share it, and one that no step has any more goes.
+    #[test]
+    fn masks_are_kept_once_and_no_longer_than_they_are_asked_for() {
+        let mut masks = Masks::default();
+        let mask = |n: u64| {
+            let mut mask = Key::default();
+            mask.0[1] = n;
+            mask
+        };
+        let stay: Vec<Step> = (0..40).map(|n| masks.step(5, &mask(n))).collect();
+        for n in 0..10_000 {
+            let one = masks.step(5, &mask(n));
+            assert_eq!(one, Step::new(5, &mask(n)));
+        }
+        assert!(masks.all.len() <= 2 * 40 + 64, "{}", masks.all.len());
+        for (n, step) in (0..).zip(&stay) {
+            let again = masks.step(6, &mask(n));
+            assert!(Arc::ptr_eq(&step.mask.0, &again.mask.0));
+        }
     }
 }

@@ -532,7 +532,7 @@ fn lists_of_rules_at_ports_leave_the_others_in_one_place() {
     }
     let places = |w: &World| {
         let of = |p: u32| *w.compose.rules_of(p).first().unwrap();
-        let place = |p| w.compose.rule(of(p)).unwrap().place.first().copied();
+        let place = |p| w.compose.rule(of(p)).unwrap().place.first().cloned();
         [1, 2, 3, 4].map(place).map(|p| p == place(4))
     };
     assert_eq!(places(&w), [true; 4]);
@@ -571,7 +571,7 @@ fn too_many_alike_stand_where_they_are() {
     }
     let together = |w: &World| {
         let of = |p: u32| *w.compose.rules_of(p).first().unwrap();
-        let place = |p| w.compose.rule(of(p)).unwrap().place.first().copied();
+        let place = |p| w.compose.rule(of(p)).unwrap().place.first().cloned();
         [1, 7].map(|p| place(p) == place(all))
     };
     assert_eq!(together(&w), [true; 2]);
@@ -598,7 +598,7 @@ fn who_comes_to_too_many_stands_where_it_is() {
     let place = |w: &World, id: u32| {
         let rules = w.compose.rules_of(id);
         let rule = w.compose.rule(*rules.first().unwrap()).unwrap();
-        rule.place.first().copied().unwrap()
+        rule.place.first().cloned().unwrap()
     };
     assert_eq!(place(&w, 1), place(&w, 3));
     assert!(w.modify(1, &flow(0, 20, &[port(1)], &[], Some(2))));

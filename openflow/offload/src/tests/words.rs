@@ -135,10 +135,10 @@ fn chains_stand_as_words_do() {
     let (a, b) = (step(5, Field::EthDst), step(5, Field::InPort));
     let miss = Step::new(0, &Key::default());
     let words = [
-        vec![a, step(2, Field::EthSrc), step(1, Field::EthSrc)],
-        vec![a, step(2, Field::EthSrc), miss],
-        vec![a, step(1, Field::EthDst), step(9, Field::EthDst)],
-        vec![a, miss],
+        vec![a.clone(), step(2, Field::EthSrc), step(1, Field::EthSrc)],
+        vec![a.clone(), step(2, Field::EthSrc), miss.clone()],
+        vec![a.clone(), step(1, Field::EthDst), step(9, Field::EthDst)],
+        vec![a, miss.clone()],
         vec![b, step(9, Field::EthDst)],
         vec![miss],
     ];
@@ -146,7 +146,7 @@ fn chains_stand_as_words_do() {
     let mut places: Vec<_> = (0..6u32).zip(&words).rev().collect::<Vec<_>>();
     let mut list: Vec<_> = places
         .drain(..)
-        .map(|(n, w)| order.enter(w[0], &w[1..], &Key::default(), 10 - n))
+        .map(|(n, w)| order.enter(w[0].clone(), &w[1..], &Key::default(), 10 - n))
         .collect();
     list.reverse();
     for (n, a) in list.iter().enumerate() {
