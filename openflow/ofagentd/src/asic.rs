@@ -101,23 +101,16 @@ impl Panel {
         }
     }
 
-    /// What of another chip is not as it is here.
+    /// What of another chip is not as it is here. One that can more, as asicd was updated, is the same.
     fn other(&self, is: &Panel) -> Option<String> {
         if self.profile != is.profile {
             return Some(format!("{} instead of {}", is.profile, self.profile));
         }
-        let has = |m: bool| if m { "with" } else { "without" };
-        if self.domains != is.domains {
-            let (has, had) = (has(is.domains), has(self.domains));
-            return Some(format!(
-                "{has} domains of each switch's flow ports instead of {had}"
-            ));
+        if self.domains && !is.domains {
+            return Some("without domains of each switch's flow ports instead of with".into());
         }
-        if self.members != is.members {
-            let (has, had) = (has(is.members), has(self.members));
-            return Some(format!(
-                "{has} members of flow ports' domains instead of {had}"
-            ));
+        if self.members && !is.members {
+            return Some("without members of flow ports' domains instead of with".into());
         }
         let (had, has) = (self.ports.len(), is.ports.len());
         if had != has {
@@ -521,13 +514,25 @@ mod tests {
             said(panel("tiny", &[(1, 1), (2, 9)])),
             "whose swp2 has another number or address"
         );
+        // an update brings more, and takes nothing
+        let ports = [(1, 1), (2, 2)];
+        let newer = Panel {
+            members: true,
+            domains: true,
+            ..panel("tiny", &ports)
+        };
+        assert_eq!(had.other(&newer), None);
         let members = Panel {
             members: true,
-            ..panel("tiny", &[(1, 1), (2, 2)])
+            ..panel("tiny", &ports)
         };
         assert_eq!(
-            said(members),
-            "with members of flow ports' domains instead of without"
+            newer.other(&members).unwrap(),
+            "without domains of each switch's flow ports instead of with"
+        );
+        assert_eq!(
+            members.other(&had).unwrap(),
+            "without members of flow ports' domains instead of with"
         );
     }
 
