@@ -40,7 +40,7 @@ pub struct Deadline {
     over: Option<Over>,
 }
 
-/// Ports whose flags are those, and have to have or lack one more.
+/// All flow ports, as they are configured.
 fn flow_ports(state: &State) -> impl Iterator<Item = (u16, PortConfig)> {
     let all = (1..=state.last_port()).filter(|n| state.has_port(*n));
     let all = all.filter_map(|n| Some((n, state.port(n)?.config)));
@@ -137,7 +137,7 @@ impl Deadline {
         self.driver.as_deref().unwrap_or("nobody")
     }
 
-    /// What has been said to be done when it is over.
+    /// That it is over, and whose flows they were.
     fn over_text(&self, now_ns: u64) -> String {
         let silent = now_ns.saturating_sub(self.seen_ns) / 1_000_000_000;
         let what = match self.attached {
