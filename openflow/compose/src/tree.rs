@@ -238,14 +238,17 @@ impl Compose {
                 break;
             }
         }
-        if covered.is_none()
+        let nothing = covered
+            .is_none()
+            .then(|| self.masks.step(0, &Key::default()));
+        if let Some(step) = nothing
             && let Some(x) = self.node(n)
         {
             let mut rest = Node {
                 up: n,
                 depth: x.depth + 1,
                 by: By::Nothing,
-                step: Step::new(0, &Key::default()),
+                step,
                 to: None,
                 below: BTreeSet::new(),
                 covered: None,
