@@ -11,8 +11,9 @@
 //! has left shut opens when all routes stand: it may have been for an own prefix without room, or for a rule that has gone since.
 
 use crate::Store;
+use crate::api::Planned;
 use crate::hw::bodies::{Port, Rif};
-use crate::hw::table::Sent;
+use crate::hw::table::{Obj, Sent};
 use crate::hw::{Cls, Ref};
 use crate::model::BR_STATE_FORWARDING;
 use crate::waiting::Settling;
@@ -35,6 +36,8 @@ pub(crate) struct Doors {
     written: HashSet<u32>,
     /// Ports that may not be what they are to be, by table id.
     ports: BTreeSet<u32>,
+    /// So many of them shut as soon as there is room for their commands.
+    pub shut_next: usize,
 }
 
 impl Doors {
@@ -180,7 +183,12 @@ impl Store {
                     closes |= flags(o.have.as_ref()) & !lets(put.flags) != 0;
                     true
                 }
-                _ => false,
+                // it is open until it has gone
+                Sent::Delete => {
+                    closes |= flags(o.have.as_ref()) != 0;
+                    true
+                }
+                Sent::Nothing => false,
             },
             None => false,
         });
@@ -190,10 +198,6 @@ impl Store {
     /// A port takes frames by itself, or may do so, and is to take none: it is down, or spanning tree keeps it out, or they are the
     /// kernel's.
     fn ports_close(&mut self) -> bool {
-        let takes = |p: &Port| {
-            let flags = p.flags & (TND_PORT_UP | TND_PORT_TRAP_ALL);
-            flags == TND_PORT_UP && p.stp == BR_STATE_FORWARDING
-        };
         let ports = &self.hw.ports;
         let mut closes = false;
         self.doors.ports.retain(|&id| {
@@ -201,10 +205,44 @@ impl Store {
                 return false;
             };
             let opens = matches!(&o.sent, Sent::Put(put) if takes(put));
-            let open = opens || o.have.as_ref().is_some_and(takes);
-            closes |= open && o.fail.is_none() && o.want.as_ref().is_some_and(|w| !takes(w));
+            closes |= o.fail.is_none() && is_to_close(o, opens);
             true
         });
         closes
     }
+
+    /// Ports that close when stations have had their turn, or others are answered, give all to the CPU meanwhile: routes wait for no more
+    /// than that.
+    pub(crate) fn shut_early(&mut self, out: &mut Vec<Planned>, most: usize, now: u64) {
+        if self.replay.holds() {
+            return;
+        }
+        let ports = &self.hw.ports;
+        let waits = |id: &u32| {
+            ports.get(*id).is_some_and(|o| {
+                let idle = o.queued && matches!(o.sent, Sent::Nothing) && o.fail.is_none();
+                // what it is must be known, as it stays so
+                idle && !o.have.as_ref().is_some_and(Port::is_spoilt) && is_to_close(o, false)
+            })
+        };
+        let waiting: Vec<u32> = self.doors.ports.iter().copied().filter(waits).collect();
+        for id in waiting {
+            match self.hw.flights.outstanding[0] < most {
+                true => out.extend(self.hw.shut(id, now)),
+                false => self.doors.shut_next += 1,
+            }
+        }
+    }
+}
+
+/// It takes frames by itself.
+fn takes(p: &Port) -> bool {
+    let flags = p.flags & (TND_PORT_UP | TND_PORT_TRAP_ALL);
+    flags == TND_PORT_UP && p.stp == BR_STATE_FORWARDING
+}
+
+/// A port takes frames, or is about to (`opens`), and is to take none.
+fn is_to_close(o: &Obj<Port>, opens: bool) -> bool {
+    let open = opens || o.have.as_ref().is_some_and(takes);
+    open && o.want.as_ref().is_some_and(|w| !takes(w))
 }

@@ -8,8 +8,8 @@
 
 use crate::Store;
 use crate::api::{DeviceEvent, Domain, FdbWriteBack, Policy};
+use crate::hw::bodies;
 use crate::hw::table::Sent;
-use crate::hw::{Cls, bodies};
 use crate::model::{FdbEntry, FdbKey, FdbKind, SourceId};
 use crate::slices::Span;
 use tandem_abi::raw::*;
@@ -138,11 +138,10 @@ impl Store {
 
     /// Whether an entry is queued: ports of its bridge that change from here on come behind it.
     pub(crate) fn note_station(&mut self, id: u32) {
-        let stations = self.progress.taken[Cls::Fdb as usize];
         if self.hw.fdb.get(id).is_some_and(|o| o.queued)
             && let Some(key) = self.fdb_keys.get(&id)
         {
-            self.hw.station_waits(id, key.bridge, stations);
+            self.hw.station_waits(id, key.bridge);
         }
     }
 

@@ -16,17 +16,20 @@ impl Store {
                 out.push(p);
                 continue;
             }
-            let stations = self.progress.taken[Cls::Fdb as usize];
-            let Some(r) = self.hw.pop(self.replay.own_stand(), stations, ordered) else {
+            let Some(r) = self.hw.pop(self.replay.own_stand(), ordered) else {
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
+            let again = self.hw.was_before(r);
             if self.waits_for_leaving(r) || self.goes_with_its_port(r) {
                 continue;
             }
             let waits = self.opens_early(r);
             if let Some(p) = self.hw.step(r, waits, now_ns) {
                 self.note_door(r);
+                if again {
+                    self.hw.flights.began_before(p.token);
+                }
                 out.push(p);
             }
             self.drop_released();

@@ -134,7 +134,7 @@ pub(crate) struct Paths {
     pub leading: HashMap<u32, BTreeSet<u32>>,
     /// Paths by the address that IPv4 routes prefer.
     pub preferring: HashMap<Ipv4Addr, BTreeSet<u32>>,
-    /// How many paths have a gateway on an interface: it needs a RIF.
+    /// How many gateways are on an interface, and paths lead there without one: it needs a RIF.
     pub on_interface: HashMap<u32, u32>,
 }
 

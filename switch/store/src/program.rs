@@ -63,7 +63,9 @@ impl Store {
         self.use_credits();
         self.hw.retry_in_use();
         self.drain_touched();
-        self.step_objects(out, max_sync, now_ns);
+        // ports that close have room, whatever is queued
+        let room = max_sync - self.doors.shut_next.min(max_sync / 2);
+        self.step_objects(out, room, now_ns);
         if self.behind() {
             // routes of an object that failed just now are not all in their queue yet
             return self.count(out, before);
@@ -78,9 +80,19 @@ impl Store {
             self.replay.open = true;
             filled = self.is_filled();
         }
-        let mut in_vain = 0;
+        let (mut in_vain, mut held) = (0, false);
+        self.doors.shut_next = 0;
+        if !self.urgent.is_empty() || !self.route_queue.is_empty() {
+            self.shut_early(out, max_sync, now_ns);
+            // what is said anew is in no order
+            held = self.phase == Phase::Normal && self.hw.flights.holds_routes();
+        }
         // what a route means for those below it may be left over
-        while self.hw.flights.outstanding[1] < max_bulk && !self.behind() && !self.doors_close() {
+        while !held
+            && self.hw.flights.outstanding[1] < max_bulk
+            && !self.behind()
+            && !self.doors_close()
+        {
             if in_vain + self.slices.searched >= self.slices.size {
                 self.slices.cut = true;
                 break;
@@ -561,7 +573,7 @@ impl Store {
             TND_OP_LEASE => return self.complete_lease(&f, c, now_ns),
             _ => {}
         }
-        self.together.begin(None);
+        self.together.goes_on_or_begins();
         if c.status != TND_ST_OK {
             self.counters.failed += 1;
             self.counters.full += u64::from(is_full(c.status));

@@ -60,6 +60,9 @@ impl Store {
 
     fn free_path(&mut self, id: u32, now: u64) {
         let p = std::mem::take(&mut self.paths.sets[id]);
+        if let Target::Connected(i) = p.target {
+            self.needs_interface_no_more(i);
+        }
         for next_hop in p.next_hops {
             self.release_gateway(next_hop, id, now);
         }
@@ -169,6 +172,12 @@ impl Store {
         }
         let old = std::mem::replace(&mut self.paths.sets[id].target, target);
         if old != target {
+            if let Target::Connected(i) = target {
+                self.needs_interface(i);
+            }
+            if let Target::Connected(i) = old {
+                self.needs_interface_no_more(i);
+            }
             self.for_users(id, Work::Reeval, now);
         }
     }
@@ -321,10 +330,7 @@ impl Store {
         if info.paths.len() == 1 {
             // First user: the interface needs a RIF, the kernel shall resolve.
             self.wanted.insert((ifindex, addr));
-            if !self.topo.rif_of.contains_key(&ifindex) {
-                self.topo.dirty.rifs.insert(ifindex);
-            }
-            *self.paths.on_interface.entry(ifindex).or_insert(0) += 1;
+            self.needs_interface(ifindex);
             self.update_gateway(id, now);
         }
         id
@@ -343,14 +349,27 @@ impl Store {
         if info.paths.is_empty() {
             let (ifindex, addr) = (info.ifindex, info.addr);
             self.wanted.insert((ifindex, addr));
-            if let Some(n) = self.paths.on_interface.get_mut(&ifindex) {
-                *n = n.saturating_sub(1);
-                if *n == 0 {
-                    self.paths.on_interface.remove(&ifindex);
-                    self.topo.dirty.rifs.insert(ifindex);
-                }
-            }
+            self.needs_interface_no_more(ifindex);
             self.hw.want::<Nexthop>(id, None, now);
+        }
+    }
+
+    /// One gateway more, or one path without a gateway, leads over an interface, which so needs a router interface.
+    fn needs_interface(&mut self, ifindex: u32) {
+        if !self.topo.rif_of.contains_key(&ifindex) {
+            self.topo.dirty.rifs.insert(ifindex);
+        }
+        *self.paths.on_interface.entry(ifindex).or_insert(0) += 1;
+    }
+
+    /// One less.
+    fn needs_interface_no_more(&mut self, ifindex: u32) {
+        if let Some(n) = self.paths.on_interface.get_mut(&ifindex) {
+            *n = n.saturating_sub(1);
+            if *n == 0 {
+                self.paths.on_interface.remove(&ifindex);
+                self.topo.dirty.rifs.insert(ifindex);
+            }
         }
     }
 
@@ -415,9 +434,7 @@ impl Store {
             // its id may be another port's next
             self.topo.moving.remove(&(k.0, id));
             // what waited for it on this port may go on
-            if self.topo.switching.contains(&k.0) {
-                self.topo.dirty.memberships.insert(k.0);
-            }
+            self.look_whether_switched(k.0);
         }
     }
 

@@ -68,6 +68,13 @@ impl Together {
         self.source = source;
     }
 
+    /// The same with an answer: what comes between two slices of something belongs to that, whosever it is.
+    pub fn goes_on_or_begins(&mut self) {
+        if !self.open {
+            self.begin(None);
+        }
+    }
+
     /// Takes one in, `there` on the chip or not. False: it is one by itself, and nothing is held that it could pass.
     pub fn take(&mut self, r: Ref, len: u8, there: bool) -> bool {
         let place = match there {

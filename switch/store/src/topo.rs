@@ -13,8 +13,8 @@ mod rifs;
 
 use crate::Store;
 use crate::api::Domain;
+use crate::hw::Ref;
 use crate::hw::bodies::{Rif, RifPlace};
-use crate::hw::{Cls, Ref};
 use crate::model::{
     Addr, BaseChain, BridgeInfo, ConfScope, Family, FdbKey, Link, LinkKind, Netconf, RouteNextHops,
     Rule, Settings, SourceId,
@@ -184,16 +184,15 @@ impl Store {
             {
                 self.topo.changed.push(*port);
             }
-            let states = r.link.bridge_port.zip(link.bridge_port);
-            let turns =
-                r.link.admin_up != link.admin_up || states.is_some_and(|(was, now)| was != now);
-            if states.is_some()
+            // one that joins comes to stand behind stations with the state that it is told then
+            let was = r.link.bridge_port.is_some();
+            let turns = r.link.admin_up != link.admin_up || r.link.bridge_port != link.bridge_port;
+            if was
                 && turns
                 && let Some(port) = self.topo.port_of.get(&ifindex)
             {
-                let stations = self.progress.taken[Cls::Fdb as usize];
                 let bridges = [r.link.master, link.master];
-                self.hw.goes_behind(u32::from(*port) - 1, bridges, stations);
+                self.hw.goes_behind(u32::from(*port) - 1, bridges);
             }
         }
         self.topo.told.remove(&source.0);

@@ -366,7 +366,7 @@ impl Store {
         if other {
             self.topo.switching.insert(port);
             wanted.clear();
-        } else if all_there {
+        } else if all_there && self.members_answered(port) {
             self.topo.switching.remove(&port);
         }
         for (vid, id) in there {
@@ -476,10 +476,8 @@ impl Store {
     /// A membership came to stand or failed.
     pub(crate) fn member_changed(&mut self, id: u32) {
         self.look_complete(Ref::new(Cls::Member, id), true);
-        if let Some(k) = self.member_keys.get(&id)
-            && self.topo.switching.contains(&k.0)
-        {
-            self.topo.dirty.memberships.insert(k.0);
+        if let Some((port, _)) = self.member_keys.get(&id).copied() {
+            self.look_whether_switched(port);
         }
     }
 

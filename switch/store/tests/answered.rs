@@ -270,3 +270,262 @@ fn a_gateway_that_moved_unheard_traps_until_the_sweep() {
     r.settle();
     assert!(swept && by(150, &r.chip.lookup("60.0.0.1".parse().unwrap())));
 }
+
+/// Ports and stations in the order in which the chip gets them, with what becomes of the first command. Each object is told when those
+/// before it are on their way.
+fn written(r: &mut Rig, objects: impl IntoIterator<Item = Object>, first: Fate) -> Vec<String> {
+    for o in objects {
+        r.up(o);
+        r.plan();
+    }
+    let mut all = Vec::new();
+    let fate = |p: &Planned| {
+        let body = p.body.bytes();
+        all.push(match p.cls {
+            PORT => format!("swp{}", body[2]),
+            MEMBER => "member".to_owned(),
+            STATION => {
+                let (b, _) = tandem_abi::object::read_object::<tnd_fdb>(body).unwrap();
+                format!("station {}", b.mac[5])
+            }
+            cls => format!("class {cls}"),
+        });
+        match all.len() {
+            1 => first,
+            _ => Fate::Done,
+        }
+    };
+    r.play(0, fate, |_| {});
+    all
+}
+
+/// A station before a port got no answer, or has to be written once more: who came behind the port is written behind it still.
+#[test]
+fn who_is_tried_again_keeps_its_place() {
+    for first in [
+        Fate::Lost(false),
+        Fate::Lost(true),
+        Fate::Refused(TND_ST_FAULT),
+    ] {
+        let mut r = bridged("spectrum-sn2700");
+        let all = [station(1), station(2), in_state(2, BLOCKING), station(3)];
+        let order = written(&mut r, all, first);
+        let wanted = ["station 1", "station 2", "station 1", "swp2", "station 3"];
+        assert_eq!(order, wanted, "{first:?}");
+        // and where an entry is not there that was to be changed
+        let moves = |n| Object::Fdb(fdb(n, 12, FdbKind::Static));
+        let all = [
+            moves(1),
+            moves(2),
+            in_state(2, BR_STATE_FORWARDING),
+            moves(3),
+        ];
+        r.chip.age(FID, fdb(1, 12, FdbKind::Static).mac);
+        let order = written(&mut r, all, Fate::Done);
+        assert_eq!(order, wanted);
+    }
+    // a port, and what the kernel changed behind it
+    let mut r = bridged("spectrum-sn2700");
+    let all = [in_state(2, BLOCKING), station(1), in_state(1, BLOCKING)];
+    let order = written(&mut r, all, Fate::Refused(TND_ST_FAULT));
+    assert_eq!(order, ["swp2", "swp2", "station 1", "swp1"]);
+}
+
+/// Stations that are queued behind one that got no answer, and a port behind some of them: it is behind these still.
+#[test]
+fn a_station_that_is_tried_again_moves_nobody_else() {
+    let mut r = bridged("spectrum-sn2700");
+    r.store = Store::new(Config {
+        max_outstanding: [1; 2],
+        ..r.chip.config(Policy::Trap)
+    });
+    r.begin();
+    r.up(bridge(300));
+    for n in [1, 2] {
+        r.up(joined(n));
+    }
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    let all = [station(1), station(2), in_state(2, BLOCKING), station(3)];
+    let order = written(&mut r, all, Fate::Lost(false));
+    let wanted = ["station 1", "station 1", "station 2", "swp2", "station 3"];
+    assert_eq!(order, wanted);
+}
+
+/// A port leaves, and the DELETE of its membership gets lost: another one that changes behind it waits.
+#[test]
+fn a_port_waits_for_a_membership() {
+    for lost in [true, false] {
+        let mut r = bridged("spectrum-sn2700");
+        r.up(joined(3));
+        r.settle();
+        r.up(Object::Link(swp(3)));
+        while on_its_way(&mut r) != [MEMBER] {
+            assert!(r.run(0));
+        }
+        r.up(in_state(2, BLOCKING));
+        assert_eq!(on_its_way(&mut r), [MEMBER]);
+        if lost {
+            let lost = r.chip.rings[0].pop_front().unwrap();
+            r.store.timed_out(lost.token, r.now);
+            assert_eq!(on_its_way(&mut r), [MEMBER]);
+        }
+        assert!(r.run(0));
+        let all = on_its_way(&mut r);
+        assert!(all.iter().all(|cls| *cls == PORT) && !all.is_empty());
+        r.settle();
+    }
+}
+
+/// A port leaves at once, with no state told before: a station that the kernel had changed before is written before.
+#[test]
+fn a_port_that_leaves_at_once_is_behind_stations() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    r.settle();
+    let all = [station(1), Object::Link(swp(3)), station(2)];
+    let order = written(&mut r, all, Fate::Lost(false));
+    let wanted = ["station 1", "station 1", "member", "swp3", "station 2"];
+    assert_eq!(order, wanted);
+}
+
+/// Stations and a route: a station, a port that opens or a membership gets no answer, and the route behind it waits.
+#[test]
+fn a_route_waits_for_what_decides_where_a_bridges_frames_go() {
+    let opens = in_state(4, BR_STATE_FORWARDING);
+    let moves = |n| Object::Fdb(fdb(n, 14, FdbKind::Static));
+    for (what, cls) in [(behind_3(1), STATION), (moves(9), STATION), (opens, PORT)] {
+        for lost in [Fate::Done, Fate::Lost(false), Fate::Lost(true)] {
+            let mut r = router_with_bridge();
+            r.up(what.clone());
+            assert_eq!(on_its_way(&mut r), [cls]);
+            r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+            assert_eq!(on_its_way(&mut r), [cls]);
+            assert_eq!(r.chip.rings[1].len(), 0);
+            let token = r.chip.rings[0].front().unwrap().token;
+            match lost {
+                Fate::Done => assert!(r.run(0)),
+                _ => {
+                    if let Fate::Lost(true) = lost {
+                        r.chip.run(0).unwrap();
+                    } else {
+                        r.chip.rings[0].pop_front().unwrap();
+                    }
+                    r.store.timed_out(token, r.now);
+                    assert_eq!(on_its_way(&mut r), [cls]);
+                    assert_eq!(r.chip.rings[1].len(), 0);
+                    assert!(r.run(0));
+                }
+            }
+            r.plan();
+            assert_eq!(r.chip.rings[1].len(), 1);
+            r.settle();
+        }
+    }
+}
+
+/// A station of that bridge.
+fn behind_3(n: u16) -> Object {
+    Object::Fdb(fdb(n, 13, FdbKind::Static))
+}
+
+/// A router of two ports, and a bridge of two others, one of which is not in service.
+fn router_with_bridge() -> Rig {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(bridge(300));
+    r.up(joined(3));
+    r.up(in_state(4, BLOCKING));
+    r.up(behind_3(9));
+    r.up(via("50.0.0.0/8", 11, "10.1.0.2"));
+    r.settle();
+    r
+}
+
+/// Stations come without end: routes are written all the same.
+#[test]
+fn routes_are_written_though_stations_come_all_the_time() {
+    let mut r = router_with_bridge();
+    let mut since = 0;
+    for n in 0..200u16 {
+        r.up(behind_3(100 + n));
+        r.up(via(&format!("20.{n}.0.0/16"), 11, "10.1.0.2"));
+        r.plan();
+        // one is on its way always
+        if r.chip.rings[0].len() > 1 {
+            assert!(r.run(0));
+        }
+        since = if r.run(1) { 0 } else { since + 1 };
+        assert!(since < 4, "no route is written");
+    }
+    r.settle();
+}
+
+/// A port closes behind many stations: a route behind it waits until the port gives all to the CPU, not for the stations.
+#[test]
+fn routes_do_not_wait_for_a_port_behind_stations() {
+    let mut r = router_with_bridge();
+    for n in 0..1000 {
+        r.up(behind_3(1000 + n));
+    }
+    r.up(in_state(3, BLOCKING));
+    r.up(behind_3(1));
+    r.up(via("20.0.0.0/8", 11, "10.1.0.2"));
+    let to = "20.0.0.1".parse().unwrap();
+    let mut written = 0;
+    while !by(101, &r.chip.lookup(to)) {
+        r.plan();
+        if !r.run(1) {
+            let p = r.chip.rings[0].front().unwrap();
+            written += usize::from(p.cls == STATION);
+            assert!(r.run(0));
+        }
+        let port = r.chip.ports[&3];
+        let open = port.flags & TND_PORT_TRAP_ALL == 0 && port.stp_state == BR_STATE_FORWARDING;
+        assert!(!open || !by(101, &r.chip.lookup(to)));
+        assert_eq!(port.stp_state, BR_STATE_FORWARDING, "it keeps its place");
+    }
+    assert!(written < 500, "{written} stations before the route");
+    let mut stations = written;
+    loop {
+        r.plan();
+        let Some(p) = r.chip.rings[0].front() else {
+            break;
+        };
+        let is_port = p.cls == PORT;
+        stations += usize::from(p.cls == STATION);
+        assert!(r.run(0));
+        if is_port {
+            assert_eq!(stations, 1000);
+        }
+    }
+    r.settle();
+    let port = r.chip.ports[&3];
+    assert_eq!(port.stp_state, BLOCKING);
+    assert_eq!(port.flags & TND_PORT_TRAP_ALL, 0);
+}
+
+/// An interface has no address any more and goes, and a route comes: who comes in there never goes by it.
+#[test]
+fn no_route_is_written_while_an_interface_goes() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(via("50.0.0.0/8", 12, "10.2.0.2"));
+    r.up(Object::Link(swp(3)));
+    r.up(forwarding(Family::V4, ConfScope::Interface(13)));
+    let Object::Addr(a) = addr(13, "10.3.0.1/24") else {
+        panic!("no address");
+    };
+    r.up(Object::Addr(a));
+    r.settle();
+    let rifs = r.chip.rifs.len();
+    r.del(Key::Addr(a));
+    assert_eq!(on_its_way(&mut r), [TND_CLS_RIF]);
+    r.up(via("20.0.0.0/8", 12, "10.2.0.2"));
+    assert_eq!(on_its_way(&mut r), [TND_CLS_RIF]);
+    assert_eq!(r.chip.rings[1].len(), 0);
+    assert!(r.run(0));
+    assert_eq!(r.chip.rifs.len(), rifs - 1);
+    r.plan();
+    assert_eq!(r.chip.rings[1].len(), 1);
+    r.settle();
+}

@@ -359,3 +359,45 @@ fn what_waits_for_a_bond_that_comes_back() {
     r.settle();
     assert_eq!(there(&mut r), (lag, true));
 }
+
+/// The first write to a group's port got no answer: it may be open, and no route is written beside it.
+#[test]
+fn a_groups_port_may_be_open_though_nobody_said_so() {
+    let mut r = rig();
+    interface(&mut r, 4);
+    r.settle();
+    for n in [2, 3] {
+        r.up(member(n, true));
+    }
+    r.up(bond(BR, None));
+    let is_its_port = |p: &Planned| {
+        p.cls == TND_CLS_PORT && u16::from_le_bytes([p.body.bytes()[2], p.body.bytes()[3]]) == 35
+    };
+    loop {
+        r.plan();
+        if r.chip.rings[0].front().is_some_and(is_its_port) {
+            break;
+        }
+        assert!(r.run(0));
+    }
+    let (token, _) = r.chip.run(0).unwrap();
+    let state = |r: &Rig| r.chip.ports[&35].stp_state;
+    assert_eq!(state(&r), BR_STATE_FORWARDING);
+    let Object::Link(l) = bond(BR, None) else {
+        panic!("no link");
+    };
+    let bridge_port = Some(BridgePort {
+        state: 4,
+        ..BridgePort::default()
+    });
+    r.store.timed_out(token, r.now);
+    r.up(Object::Link(Link { bridge_port, ..l }));
+    r.up(via("20.0.0.0/8", 14, "10.4.0.2"));
+    let to = "20.0.0.1".parse().unwrap();
+    while !by(104, &r.chip.lookup(to)) {
+        r.plan();
+        assert!(r.chip.rings[1].is_empty() || state(&r) == 4);
+        assert!(r.run(1) || r.run(0));
+    }
+    r.settle();
+}

@@ -658,3 +658,22 @@ fn resync_and_warm_attach_rewrite_nothing_that_was_right() {
     );
     r.chip.accounting();
 }
+
+/// A network without an address of the switch's own: a route to the interface itself leads to its hosts.
+#[test]
+fn a_route_to_an_interface_without_an_address() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.up(Object::Link(swp(3)));
+    r.up(forwarding(Family::V4, ConfScope::Interface(13)));
+    r.up(neigh(13, "10.9.0.5", 55));
+    r.settle();
+    let (rifs, host) = (r.chip.rifs.len(), "10.9.0.5".parse().unwrap());
+    r.up(via("10.9.0.0/24", 13, ""));
+    r.settle();
+    assert!(by(55, &r.chip.lookup(host)));
+    assert_eq!(r.chip.rifs.len(), rifs + 1);
+    r.del(Key::Route(key("10.9.0.0/24")));
+    r.settle();
+    assert_eq!(r.chip.lookup(host), Answer::Trap);
+    assert_eq!(r.chip.rifs.len(), rifs);
+}

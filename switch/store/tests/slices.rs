@@ -607,3 +607,74 @@ fn what_routes_pass_is_searched_in_slices() {
     r.settle();
     assert_eq!(forwarded(&r), ROUTES + wide.len());
 }
+
+/// An answer comes between two slices of an event, while another source's dump runs: what the event changes does not wait for that.
+#[test]
+fn an_answer_between_slices_leaves_an_event_its_source() {
+    let mut r = many(RouteNextHops::Object(1));
+    r.up(via("51.0.0.0/8", 12, "10.2.0.2"));
+    let other = SourceId(9);
+    let dump = |r: &mut Rig, e| r.store.apply(e, r.now);
+    dump(&mut r, Event::BeginSync(other, KindSet::ALL));
+    dump(&mut r, Event::EndSync(other));
+    r.settle();
+    dump(&mut r, Event::BeginSync(other, KindSet::ALL));
+    r.up(neigh(11, "10.1.0.3", 3));
+    r.up(via("50.0.0.0/8", 11, "10.1.0.3"));
+    r.plan();
+    r.up(single(1, 12, "10.2.0.2"));
+    assert!(r.store.behind());
+    assert!(r.run(0));
+    r.settle_unsynced();
+    let second = r.chip.rifs.values().find(|x| x.port == 2).unwrap().rif;
+    let by_it = |n: usize| {
+        let answer = r.chip.lookup(format!("40.0.{n}.1").parse().unwrap());
+        matches!(answer, Answer::Ways(w) if w.iter().all(|w| w.0 == second))
+    };
+    assert_eq!((0..ROUTES).filter(|n| by_it(*n)).count(), ROUTES);
+}
+
+/// A port's memberships give way to those of the other kind, and all go with their port: an answer is no look at all the others.
+#[test]
+fn an_answer_to_a_membership_costs_no_look_at_the_others() {
+    const VLANS: u16 = 200;
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let bridge = |vlan_filtering| {
+        Object::Link(Link {
+            ifindex: BRIDGE,
+            name: "br0".into(),
+            kind: LinkKind::Bridge(BridgeInfo {
+                vlan_filtering,
+                ageing_s: 300,
+                ..BridgeInfo::default()
+            }),
+            mac: mac(50),
+            ..swp(1)
+        })
+    };
+    r.up(bridge(false));
+    r.up(Object::Link(member(3)));
+    for vid in 1..=VLANS {
+        r.up(Object::BridgeVlan(BridgeVlan {
+            ifindex: 13,
+            vid,
+            pvid: vid == 1,
+            untagged: vid == 1,
+            state: BR_STATE_FORWARDING,
+            unsupported: None,
+        }));
+    }
+    r.settle();
+    let mut looks = |what: &str, o: Object, members: usize| {
+        let before = r.store.looks();
+        r.up(o);
+        r.settle();
+        assert_eq!(r.chip.members.len(), members, "{what}");
+        let looks = r.store.looks() - before;
+        assert!(looks < 20 * usize::from(VLANS), "{what}: {looks} looks");
+    };
+    looks("comes to filter", bridge(true), usize::from(VLANS));
+    looks("no longer filters", bridge(false), 1);
+    looks("filters again", bridge(true), usize::from(VLANS));
+    looks("leaves", Object::Link(swp(3)), 0);
+}

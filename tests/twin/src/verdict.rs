@@ -11,7 +11,8 @@
 //! | nothing at all: another next hop of that route leaves a bridge by a port that does not forward, or floods one of which none does | one frame, by a next hop that lives | other next hop |
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
-//! | nothing | routed into a bridge that is down at a later rest, or by a port of it that does not forward there | lost |
+//! | nothing, or a part of a flood | routed into a bridge that is down at a later rest | lost |
+//! | nothing | routed into a bridge by a port of it that does not forward at a later rest | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its tables were emptied, and it is being programmed again | dark |
 //! | anything else | | wrong |
@@ -424,13 +425,15 @@ pub fn judge_early(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ve
 
 /// Judges silence between rests where the kernel routed into a bridge that is down, or gone, at a later one. A bridge that goes down
 /// takes its ports out of service before it is down, and its routes go after that (net/bridge/br_device.c `br_dev_stop`, net/core/dev.c
-/// `__dev_close_many`, net/ipv4/fib_frontend.c `fib_inetaddr_event`): what is routed there meanwhile is dropped without an error. So is
+/// `__dev_close_many`, net/ipv4/fib_frontend.c `fib_inetaddr_event`): what is routed there meanwhile is dropped without an error, or
+/// flooded by the ports that are left, as one goes after the other (net/bridge/br_stp_if.c `br_stp_disable_bridge`). Dropped is as well
 /// what one of the route's next hops sends by a bridge's port that does not forward at that rest: the bridge loses its carrier
 /// with the last one that does, and its neighbours are forgotten after that (net/bridge/br_stp.c `br_port_state_selection`,
 /// net/core/link_watch.c `linkwatch_do_dev`).
 #[must_use]
 pub fn judge_shut(passed: &Passed, later: &Rest, case: &Case<'_>) -> Option<Verdict> {
-    if !passed.out.is_empty() || !passed.cpu.is_empty() {
+    let silent = passed.out.is_empty();
+    if !passed.cpu.is_empty() || !silent && !is_part(passed, case.answer) {
         return None;
     }
     let packet = Packet::of(&case.probe.frame.0)?;
@@ -454,7 +457,8 @@ pub fn judge_shut(passed: &Passed, later: &Rest, case: &Case<'_>) -> Option<Verd
     let mut routes = paths::candidates(&packet, rest).into_iter();
     let known = routes.any(|r| {
         let ways = paths::ways(r, rest);
-        ways.iter().any(by_bridge) || ways.iter().any(by_it) && ways.iter().any(shut_since)
+        let shut = || silent && ways.iter().any(by_it) && ways.iter().any(shut_since);
+        ways.iter().any(by_bridge) || shut()
     });
     known.then_some(Verdict::Lost)
 }

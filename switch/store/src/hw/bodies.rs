@@ -56,6 +56,11 @@ impl Port {
         mac: [0; 6],
         lag: None,
     };
+
+    /// It is not known.
+    pub fn is_spoilt(&self) -> bool {
+        self.mtu == u32::MAX
+    }
 }
 
 impl HwBody for Port {
@@ -74,6 +79,13 @@ impl HwBody for Port {
     }
     fn deps(&self, f: &mut dyn FnMut(Ref)) {
         on_lag(self.lag, f);
+    }
+    // all that it takes is the CPU's
+    fn not_yet(&mut self, have: &Self) {
+        *self = Port {
+            flags: have.flags | TND_PORT_TRAP_ALL,
+            ..have.clone()
+        };
     }
     // it floods what it has no entry for yet, and filters nothing
     fn on_bare(&mut self) {

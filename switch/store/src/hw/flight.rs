@@ -36,8 +36,7 @@ impl Flight {
 /// Commands on their way, by token.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    /// With each the moment in which it began.
-    slots: Vec<(u32, u64, Option<Flight>)>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     /// On the synchronous and on the bulk ring.
     pub outstanding: [usize; 2],
@@ -46,6 +45,29 @@ pub(crate) struct Flights {
     /// Those of them that began before this moment.
     before: [usize; CLASSES.len()],
     moment: u64,
+    /// So many commands about a bridge's ports, memberships and stations have begun.
+    bridged: u64,
+    /// Routes wait for those that began before this one, and so many of them are on their way.
+    mark: u64,
+    awaited: usize,
+    /// They do.
+    waits: bool,
+}
+
+/// Of one command at a time.
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    /// In which it began.
+    moment: u64,
+    /// Which one it was of those about a bridge's ports, memberships and stations.
+    nth: u64,
+    flight: Option<Flight>,
+}
+
+/// It decides where a bridge's frames go.
+fn is_bridged(cls: Cls) -> bool {
+    matches!(cls, Cls::Port | Cls::Member | Cls::Fdb)
 }
 
 pub(crate) fn ring_no(r: Ring) -> usize {
@@ -60,7 +82,7 @@ impl Flights {
         let i = match self.free.pop() {
             Some(i) => i,
             None => {
-                self.slots.push((0, 0, None));
+                self.slots.push(Slot::default());
                 self.slots.len() as u32 - 1
             }
         };
@@ -68,9 +90,10 @@ impl Flights {
         if let Some(n) = self.of.get_mut(f.what.cls as usize) {
             *n += 1;
         }
+        self.bridged += u64::from(is_bridged(f.what.cls));
         let s = &mut self.slots[i as usize];
-        (s.1, s.2) = (self.moment, Some(f));
-        u64::from(s.0) << 32 | u64::from(i)
+        (s.moment, s.nth, s.flight) = (self.moment, self.bridged, Some(f));
+        u64::from(s.generation) << 32 | u64::from(i)
     }
 
     /// Starts one that is of no object's class.
@@ -89,12 +112,15 @@ impl Flights {
 
     pub fn end(&mut self, token: u64) -> Option<Flight> {
         let s = self.slots.get_mut(token as u32 as usize)?;
-        if u64::from(s.0) != token >> 32 {
+        if u64::from(s.generation) != token >> 32 {
             return None;
         }
-        let f = s.2.take()?;
-        let old = s.1 != self.moment;
-        s.0 = s.0.wrapping_add(1);
+        let f = s.flight.take()?;
+        let old = s.moment != self.moment;
+        if is_bridged(f.what.cls) && s.nth <= self.mark {
+            self.awaited -= 1;
+        }
+        s.generation = s.generation.wrapping_add(1);
         self.free.push(token as u32);
         self.outstanding[ring_no(f.ring)] -= 1;
         if let Some(n) = self.of.get_mut(f.what.cls as usize) {
@@ -104,6 +130,38 @@ impl Flights {
             *n -= 1;
         }
         Some(f)
+    }
+
+    /// This one was tried before, and counts as begun then.
+    pub fn began_before(&mut self, token: u64) {
+        let Some(s) = self.slots.get_mut(token as u32 as usize) else {
+            return;
+        };
+        let Some(cls) = s.flight.as_ref().map(|f| f.what.cls) else {
+            return;
+        };
+        if let Some(n) = self.before.get_mut(cls as usize)
+            && s.moment == self.moment
+        {
+            *n += 1;
+            s.moment = u64::MAX;
+        }
+        if is_bridged(cls) && s.nth > self.mark {
+            self.awaited += 1;
+            s.nth = 0;
+        }
+    }
+
+    /// Routes are to be written: whether they wait, as commands about bridges' ports, memberships and stations are not answered that had
+    /// begun when this was asked first. For those that have begun since they wait the next time: there may be ever new ones.
+    pub fn holds_routes(&mut self) -> bool {
+        if self.awaited == 0 && !std::mem::take(&mut self.waits) {
+            self.mark = self.bridged;
+            let of = |cls: Cls| self.of.get(cls as usize).copied().unwrap_or_default();
+            self.awaited = of(Cls::Port) + of(Cls::Member) + of(Cls::Fdb);
+            self.waits = self.awaited > 0;
+        }
+        self.awaited > 0
     }
 
     /// Something has happened, unless it is the same moment still.
@@ -125,19 +183,23 @@ impl Flights {
 
     /// Is one such command on its way?
     pub fn any(&self, which: impl Fn(&Flight) -> bool) -> bool {
-        self.slots.iter().filter_map(|s| s.2.as_ref()).any(which)
+        self.slots
+            .iter()
+            .filter_map(|s| s.flight.as_ref())
+            .any(which)
     }
 
     /// All tokens become void.
     pub fn clear(&mut self) {
         self.free.clear();
         for (i, s) in self.slots.iter_mut().enumerate() {
-            s.0 = s.0.wrapping_add(1);
-            s.2 = None;
+            s.generation = s.generation.wrapping_add(1);
+            s.flight = None;
             self.free.push(i as u32);
         }
         self.outstanding = [0, 0];
         self.of = [0; CLASSES.len()];
         self.before = self.of;
+        (self.awaited, self.waits, self.mark) = (0, false, self.bridged);
     }
 }

@@ -404,6 +404,7 @@ impl Hw {
 
     /// An answer came. Returns true if the object failed for want of space.
     pub fn complete(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
+        self.has_ended(f.what);
         let full = with_class!(f.what.cls, T => self.complete_of::<T>(f, c, now));
         self.look_who_waits(f.what);
         full
@@ -415,7 +416,7 @@ impl Hw {
         let sent = std::mem::replace(&mut o.sent, Sent::Nothing);
         let unsure = std::mem::take(&mut o.unsure);
         let had = o.have.is_some() && !unsure;
-        let mut full = false;
+        let (mut full, mut again) = (false, false);
         match sent {
             Sent::Nothing => {}
             Sent::Delete => {
@@ -443,6 +444,7 @@ impl Hw {
                         o.fail = Some(Fail::of(c, now));
                         return false;
                     }
+                    again = true;
                 }
             }
             Sent::Put(body) => {
@@ -474,6 +476,7 @@ impl Hw {
                         let mut there = body.clone();
                         there.spoil();
                         o.have = Some(there);
+                        again = true;
                         if let Some(old) = old {
                             self.hold_deps(&old, -1);
                         }
@@ -490,7 +493,8 @@ impl Hw {
                         // There is another one in its place that only a sweep removes.
                         let o = B::table(self).at(id);
                         o.attempts += 1;
-                        if o.attempts >= MAX_ATTEMPTS {
+                        again = o.attempts < MAX_ATTEMPTS;
+                        if !again {
                             o.fail = Some(Fail::of(c, now));
                             o.told = true;
                             self.changed.push(f.what);
@@ -498,7 +502,7 @@ impl Hw {
                     }
                     status => {
                         o.attempts += 1;
-                        let again = status == TND_ST_FAULT && o.attempts < MAX_ATTEMPTS;
+                        again = status == TND_ST_FAULT && o.attempts < MAX_ATTEMPTS;
                         full = is_full(status);
                         // Only a failed write leaves it open whether the key is there.
                         o.unsure = unsure && status == TND_ST_FAULT;
@@ -522,7 +526,10 @@ impl Hw {
                 }
             }
         }
-        self.queue(f.what);
+        match again {
+            true => self.goes_again(f.what),
+            false => self.queue(f.what),
+        }
         full
     }
 
@@ -533,6 +540,7 @@ impl Hw {
         // Dependents may have waited for the command.
         self.changed.push(r);
         self.goes_again(r);
+        self.has_ended(r);
     }
 
     fn lost_of<B: HwClass>(&mut self, id: u32, op: u16) {
@@ -547,6 +555,11 @@ impl Hw {
                 if let Some(old) = o.have.replace(body) {
                     self.hold_deps(&old, -1);
                 }
+            }
+            // What is there from the start, and was never written: perhaps it is so.
+            (Sent::Put(mut body), _) if B::FIXED && o.have.is_none() => {
+                body.spoil();
+                o.have = Some(body);
             }
             // It is there, with the old or the new content: written once more.
             (Sent::Put(body), _) => {

@@ -229,15 +229,13 @@ impl Store {
     /// The chip has a membership of this port in a bridge that is not its master, or gets one.
     fn leaves(&mut self, port: u16, master: u32) -> bool {
         let all = self.topo.moving.range((port, 0)..=(port, u32::MAX));
-        let all: Vec<u32> = all.map(|x| x.1).collect();
-        let mut leaves = false;
-        for id in all {
-            let o = self.hw.members.get(id);
-            leaves |= o.is_some_and(|o| self.is_of_another(o, master));
-            if o.is_none_or(|o| o.is_settled(o.want.as_ref())) {
-                self.topo.moving.remove(&(port, id));
-            }
-        }
+        let mut looked = 0;
+        // each answer asks: the first one that says so is enough
+        let leaves = all.inspect(|_| looked += 1).any(|(_, id)| {
+            let o = self.hw.members.get(*id);
+            o.is_some_and(|o| self.is_of_another(o, master))
+        });
+        self.slices.costs(looked);
         leaves
     }
 
@@ -257,19 +255,31 @@ impl Store {
     /// The chip answered a membership's write: its port may have left its bridge, or has all memberships of the other kind, also where
     /// the last of them was there and is now what it shall be.
     pub(crate) fn member_answered(&mut self, id: u32) {
-        let Some((port, _)) = self.member_keys.get(&id) else {
+        let Some((port, _)) = self.member_keys.get(&id).copied() else {
             return;
         };
         let o = self.hw.members.get(id);
         if o.is_none_or(|o| o.is_settled(o.want.as_ref())) {
-            self.topo.moving.remove(&(*port, id));
+            self.topo.moving.remove(&(port, id));
         }
-        if self.topo.leaving.contains(port) {
-            self.topo.dirty.ports.insert(*port);
+        if self.topo.leaving.contains(&port) {
+            self.topo.dirty.ports.insert(port);
         }
-        if self.topo.switching.contains(port) {
-            self.topo.dirty.memberships.insert(*port);
+        self.look_whether_switched(port);
+    }
+
+    /// A port whose memberships of one kind give way to those of the other is looked at when those on their way are answered.
+    pub(crate) fn look_whether_switched(&mut self, port: u16) {
+        if self.topo.switching.contains(&port) && self.members_answered(port) {
+            self.topo.dirty.memberships.insert(port);
         }
+    }
+
+    /// No membership of this port is on its way, but for those that can't be written.
+    pub(crate) fn members_answered(&self, port: u16) -> bool {
+        let all = self.topo.moving.range((port, 0)..=(port, u32::MAX));
+        let mut members = all.filter_map(|(_, id)| self.hw.members.get(*id));
+        members.all(|o| o.fail.is_some())
     }
 
     /// A port's object, and why its frames are the kernel's.

@@ -111,19 +111,56 @@ fn what_is_routed_into_a_bridge_that_goes_down_is_lost() {
     assert_eq!(shut(&nothing, &[out(2)], &[2, 10], &up), None);
     assert_eq!(shut(&nothing, &[out(2)], &[2], &blocked), None);
     assert_eq!(shut(&nothing, &[out(5)], &[2, 10], &blocked), None);
-    // some of it left, or the CPU has a copy
+    // another frame left, or the CPU has a copy
     assert_eq!(shut(&passed(&[3], &[]), &sent, &[10], &gone), None);
     assert_eq!(shut(&passed(&[], &[COPY]), &sent, &[10], &gone), None);
 }
 
+/// What a bridge's address was sent to, by these ports.
+fn flooded(ports: &[u8]) -> Passed {
+    let one = |p: &u8| (u16::from(*p), frame(10, true));
+    Passed {
+        out: ports.iter().map(one).collect(),
+        cpu: Vec::new(),
+    }
+}
+
+#[test]
+fn a_flood_into_a_bridge_that_goes_down_may_be_a_part() {
+    let two = [(3, FORWARDING, true), (4, FORWARDING, true)];
+    let objects = || {
+        let mut all = bridge(nl::BridgeInfo::default(), &two);
+        all.extend([neighbour(10), route("10.0.0.0/8", &[10])]);
+        all
+    };
+    let kernel = [3, 4].map(|port| Out {
+        port,
+        frame: Bytes(frame(10, true)),
+        made: false,
+    });
+    let up = Rest::new(objects(), Default::default(), &[]);
+    let blocked = [(3, FORWARDING, true), (4, BLOCKING, true)];
+    let blocked = bridge(nl::BridgeInfo::default(), &blocked);
+    let blocked = Rest::new(blocked, Default::default(), &[]);
+    let gone = Rest::default();
+    for (ports, newest, lost) in [
+        (&[3][..], &gone, true),
+        (&[4], &gone, true),
+        (&[], &gone, true),
+        // more than the kernel sent, or the bridge stays up
+        (&[3, 5], &gone, false),
+        (&[3], &up, false),
+        (&[3], &blocked, false),
+    ] {
+        let judge = |case: &Case<'_>| judge_shut(&flooded(ports), newest, case);
+        let verdict = within(USUAL, &kernel, &objects(), judge);
+        assert_eq!(verdict, lost.then_some(Verdict::Lost), "{ports:?}");
+    }
+}
+
 #[test]
 fn a_next_hop_by_a_bridge_that_does_not_know_the_station_is_a_flood() {
-    let by = |ports: &[u8]| {
-        let one = |p: &u8| (u16::from(*p), frame(10, true));
-        let out = ports.iter().map(one).collect();
-        let cpu = Vec::new();
-        Passed { out, cpu }
-    };
+    let by = flooded;
     let judged = |chip: &[u8], kernel: &[Out], fdb: Option<u32>, members: &[(u32, u8, bool)]| {
         let mut objects = bridge(nl::BridgeInfo::default(), members);
         objects.push(neighbour(10));
