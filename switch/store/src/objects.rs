@@ -24,7 +24,7 @@ impl Store {
             if self.waits_for_leaving(r) || self.goes_with_its_port(r) {
                 continue;
             }
-            let waits = self.opens_early(r);
+            let waits = self.opens_early(r) || self.floods_early(r);
             if let Some(p) = self.hw.step(r, waits, now_ns) {
                 self.note_door(r);
                 if again {

@@ -99,6 +99,8 @@ pub(crate) struct Topo {
     pub lacks: BTreeSet<(u32, Ref)>,
     /// Memberships by port that were wanted otherwise than they stood: those of a bridge that the port has left are among them.
     pub moving: BTreeSet<(u16, u32)>,
+    /// Domains that are to flood to unknown stations again when the ports have left that leave them, by table id.
+    pub floods: BTreeSet<u32>,
     /// Ports with memberships of a bridge that they have left: what they have of it stays until those are gone.
     pub leaving: BTreeSet<u16>,
     /// Entries of the FDB that go when such a port has left, with the port.

@@ -402,6 +402,7 @@ impl Store {
         if self.hw.members.at(id).is_settled(want.as_ref()) {
             // wanted otherwise for a moment alone: none will answer for it
             self.topo.moving.remove(&(port, id));
+            self.look_who_floods(port);
         } else {
             self.topo.moving.insert((port, id));
         }

@@ -565,3 +565,50 @@ fn ports_are_written_in_the_kernels_order() {
         assert_eq!(written(&mut r), ports);
     }
 }
+
+/// The chip has no room for a station, so what it does not know is the CPU's. The station goes with its port: the port has left before
+/// the others are flooded to.
+#[test]
+fn a_domain_floods_again_when_the_port_of_its_last_stranger_has_left() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(joined(3));
+    r.settle();
+    let station = fdb(1, 12, FdbKind::Static);
+    r.up(Object::Fdb(station));
+    let fate = |p: &Planned| match p.cls {
+        TND_CLS_FDB => Fate::Refused(TND_ST_TABLE_FULL),
+        _ => Fate::Done,
+    };
+    r.play(0, fate, |_| {});
+    let traps = |r: &Rig| r.chip.vlans[&FID].flags & TND_VLAN_UC_TRAP != 0;
+    assert!(traps(&r));
+    r.del(key_of(&station));
+    r.up(Object::Link(swp(2)));
+    let mut lost = false;
+    let fate = |p: &Planned| {
+        let leaves = p.cls == TND_CLS_VLAN_MEMBER && p.op == TND_OP_DELETE;
+        match leaves && !std::mem::replace(&mut lost, true) {
+            true => Fate::Lost(false),
+            false => Fate::Done,
+        }
+    };
+    let look = |r: &Rig| assert!(traps(r) || !r.chip.members.keys().any(|k| k.0 == 2));
+    r.play(0, fate, look);
+    assert!(lost && !traps(&r));
+    // a port that stays after all
+    r.up(joined(2));
+    r.settle();
+    r.up(Object::Fdb(station));
+    let full = |p: &Planned| match p.cls {
+        TND_CLS_FDB => Fate::Refused(TND_ST_TABLE_FULL),
+        _ => Fate::Done,
+    };
+    r.play(0, full, |_| {});
+    assert!(traps(&r));
+    r.del(key_of(&station));
+    r.up(Object::Link(swp(2)));
+    r.plan();
+    r.up(joined(2));
+    r.settle();
+    assert!(!traps(&r));
+}

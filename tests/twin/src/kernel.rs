@@ -179,6 +179,15 @@ impl Rest {
         all.flatten()
     }
 
+    /// Members of multicast groups, in all bridges.
+    pub fn members(&self) -> impl Iterator<Item = &nl::MdbEntry> {
+        let all = self.of(Kind::Mdb).iter().filter_map(|o| match o {
+            nl::Object::Mdb(m) => Some(&m.entries),
+            _ => None,
+        });
+        all.flatten()
+    }
+
     /// All policy rules of a family.
     pub fn rules(&self, family: Family) -> impl Iterator<Item = &nl::Rule> {
         self.of(Kind::Rule(family)).iter().filter_map(|o| match o {

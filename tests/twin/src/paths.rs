@@ -371,6 +371,18 @@ pub fn has_unknown_setting(port: u16, rest: &Rest, ports: &[Port]) -> bool {
     settings.is_some_and(|p| p.neigh_suppress || p.other.is_some())
 }
 
+/// A group has such a port among its members, whoever of them gets a packet: one may be down, or isolated from where it came in.
+#[must_use]
+pub fn is_unknown_to_group(group: IpAddr, rest: &Rest, ports: &[Port]) -> bool {
+    let is_port = |n: u16, i: u32| netdev(n, rest, ports).is_some_and(|l| l.index == i);
+    let unknown = |i: u32| {
+        let mut all = 1..=ports.len() as u16;
+        all.any(|n| is_port(n, i) && has_unknown_setting(n, rest, ports))
+    };
+    let mut members = rest.members();
+    members.any(|m| m.group == nl::MdbGroup::Ip(group) && unknown(m.ifindex))
+}
+
 /// A bridge that the chip leaves to the kernel where it would route: it has no ports, or one with a setting of which the chip knows
 /// nothing.
 #[must_use]

@@ -170,6 +170,10 @@ impl HwBody for Vlan {
         })
     }
     fn deps(&self, _: &mut dyn FnMut(Ref)) {}
+    // unknown stations are the CPU's still
+    fn not_yet(&mut self, have: &Self) {
+        self.flags |= have.flags & TND_VLAN_UC_TRAP;
+    }
     fn spoil(&mut self) {
         self.flags = u32::MAX;
     }

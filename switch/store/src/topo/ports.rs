@@ -1,7 +1,7 @@
 //! Front-panel ports, and those that stand for groups: their objects and why their frames are the kernel's.
 
 use crate::Store;
-use crate::hw::bodies::{Member, Port};
+use crate::hw::bodies::{Member, Port, Vlan};
 use crate::hw::table::{Obj, Sent};
 use crate::hw::{Cls, Ref};
 use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, BridgePort, Link, SourceId};
@@ -266,6 +266,39 @@ impl Store {
             self.topo.dirty.ports.insert(port);
         }
         self.look_whether_switched(port);
+        self.look_who_floods(port);
+    }
+
+    /// A domain whose unknown stations are the CPU's is to flood to them, and a port is on its way out of it: one of them may have been
+    /// behind that port, which would get its frames once more.
+    pub(crate) fn floods_early(&mut self, r: Ref) -> bool {
+        if r.cls != Cls::Vlan || self.topo.moving.is_empty() {
+            return false;
+        }
+        let traps = |v: &Vlan| v.flags & TND_VLAN_UC_TRAP != 0;
+        let o = self.hw.vlans.get(r.id);
+        let both = o.and_then(|o| o.have.as_ref().zip(o.want.as_ref()));
+        let floods = both.is_some_and(|(have, want)| traps(have) && !traps(want));
+        let leaves = |id: u32| {
+            self.hw.members.get(id).is_some_and(|o| {
+                let is_in = |m: &Option<Member>| m.as_ref().is_some_and(|m| m.vlan == r.id);
+                o.fail.is_none() && is_in(&o.have) && !is_in(&o.want)
+            })
+        };
+        let waits = floods && self.topo.moving.iter().any(|(_, id)| leaves(*id));
+        if waits {
+            self.topo.floods.insert(r.id);
+        }
+        waits
+    }
+
+    /// Memberships of a port are answered: domains that waited for such look again.
+    pub(crate) fn look_who_floods(&mut self, port: u16) {
+        if !self.topo.floods.is_empty() && self.members_answered(port) {
+            for id in std::mem::take(&mut self.topo.floods) {
+                self.hw.queue(Ref::new(Cls::Vlan, id));
+            }
+        }
     }
 
     /// A port whose memberships of one kind give way to those of the other is looked at when those on their way are answered.

@@ -464,6 +464,60 @@ fn a_setting_that_the_chip_does_not_know_is_one_of_that_port() {
     );
 }
 
+/// A member of the packet's group has a setting that the chip does not know, and gets no packet itself: the group is the kernel's.
+#[test]
+fn a_group_with_such_a_member_is_the_kernels() {
+    let group = |neigh_suppress, member: u32, group: [u8; 4]| {
+        let mut all = bridge(nl::BridgeInfo::default(), &[(1, FORWARDING, true)]);
+        let nl::Object::Link(mut l) = link(3, 3, true) else {
+            unreachable!()
+        };
+        l.brport = Some(nl::BridgePort {
+            neigh_suppress,
+            ..nl::BridgePort::default()
+        });
+        all.push(nl::Object::Link(l));
+        all.push(nl::Object::Mdb(nl::Mdb {
+            bridge: 10,
+            entries: vec![nl::MdbEntry {
+                ifindex: member,
+                vlan: 0,
+                group: nl::MdbGroup::Ip(group.into()),
+                source: None,
+                mode: None,
+                blocked: false,
+            }],
+            routers: Vec::new(),
+        }));
+        given(raw::TND_TRAP_L2_MULTICAST, |_| {}, &all)
+    };
+    let to = [10, 9, 0, 1];
+    assert_eq!(group(true, 3, to), Surplus::Allowed);
+    assert_eq!(group(false, 3, to), Surplus::Wrong);
+    assert_eq!(group(true, 1, to), Surplus::Wrong);
+    assert_eq!(group(true, 3, [10, 9, 0, 2]), Surplus::Wrong);
+}
+
+/// The kernel asks policy rules where a packet claims to come from, as if it had come in where it leaves.
+#[test]
+fn policy_rules_may_let_a_packet_from_an_own_address_pass() {
+    let rule = |matches_all| {
+        nl::Object::Rule(nl::Rule {
+            family: nl::Family::V4,
+            priority: 100,
+            table: 254,
+            action: nl::consts::FR_ACT_TO_TBL,
+            matches_all,
+            l3mdev: false,
+            iif: "swp2".into(),
+            text: String::new(),
+        })
+    };
+    let given = |all| given(raw::TND_TRAP_ERROR, |_| {}, &[rule(all)]);
+    assert_eq!(given(false), Surplus::Allowed);
+    assert_eq!(given(true), Surplus::Wrong);
+}
+
 #[test]
 fn a_querier_is_doubtful_until_it_has_asked() {
     let family = |six: bool, change: &dyn Fn(&mut nl::BridgeInfo)| {
