@@ -441,6 +441,7 @@ impl Store {
                 self.walk(Walk::Retry(Cls::Member, 0), now);
                 // ... and those of ports that have left their bridge.
                 self.topo.dirty.ports.extend(&self.topo.leaving);
+                self.swept();
                 for id in std::mem::take(&mut self.hw.found_otherwise) {
                     self.update_gateway(id, now);
                 }

@@ -612,3 +612,39 @@ fn a_domain_floods_again_when_the_port_of_its_last_stranger_has_left() {
     r.settle();
     assert!(!traps(&r));
 }
+
+/// One has left, and another one come, while nobody listened: who came is not flooded to the one that has left.
+#[test]
+fn who_comes_unheard_traps_until_who_left_unheard_has_gone() {
+    let mut r = bridged("spectrum-sn2700");
+    r.up(Object::Link(swp(3)));
+    r.settle();
+    let members: Vec<tnd_vlan_member> = r.chip.dump(TND_CLS_VLAN_MEMBER);
+    let left = Left {
+        ports: r.chip.dump(TND_CLS_PORT),
+        members: members.iter().map(|m| ((m.port, m.vid), m.fid)).collect(),
+        ..Left::default()
+    };
+    r.chip.reload();
+    r.store.adopt(left);
+    r.store.attach(Attach::Warm, r.now);
+    r.up(Object::Link(swp(2)));
+    r.up(joined(3));
+    let (mut swept, mut came) = (false, false);
+    loop {
+        r.plan();
+        let ends = |p: &Planned| p.op == TND_OP_END_RESYNC;
+        swept |= r.chip.rings[0].front().is_some_and(ends);
+        if !r.run(0) && !r.run(1) {
+            break;
+        }
+        let is_member = r.chip.members.contains_key(&(3, TND_VID_ANY));
+        came |= is_member && !swept;
+        assert!(swept || !is_member || flags(&mut r, 3) & TND_PORT_TRAP_ALL != 0);
+    }
+    r.settle();
+    assert!(swept && came);
+    for port in [1, 3] {
+        assert_eq!(flags(&mut r, port) & TND_PORT_TRAP_ALL, 0);
+    }
+}

@@ -387,6 +387,11 @@ impl Ids {
         self.bridged.get(&port).copied()
     }
 
+    /// Ports that it has left in a bridge.
+    pub fn all_left_bridged(&self) -> impl Iterator<Item = u16> {
+        self.bridged.keys().copied()
+    }
+
     /// The table id was given back: the number is free for something else.
     pub fn free<B: HwBody>(&mut self, id: u32) {
         if let Some(numbers) = B::numbers(self) {

@@ -88,6 +88,7 @@ impl Store {
         self.guard_bridges(&mut ports);
         let ports = self.as_changed(&ports);
         self.topo.changed.clear();
+        let unheard = self.has_left_unheard();
         for port in ports {
             let group = self.lag_ports.contains(&port);
             if port == 0 || (port > self.config.ports && !group) {
@@ -107,6 +108,9 @@ impl Store {
                     self.set_reason(l.ifindex, reason);
                     self.still_bridged(port, &l, &mut body);
                     self.guarded(port, &l, &mut body);
+                    if unheard && l.bridge_port.is_some() && body.flags & TND_PORT_UP != 0 {
+                        body.flags |= TND_PORT_TRAP_ALL;
+                    }
                     body
                 }
             };
@@ -197,6 +201,25 @@ impl Store {
             }
             None if self.topo.leaving.remove(&port) => self.forget_left_behind(port),
             None => {}
+        }
+    }
+
+    /// A port left its bridge while nobody listened: until the sweep it is a member on the chip, and who is in a bridge by now would be
+    /// flooded to it, which the kernel may never have done.
+    fn has_left_unheard(&self) -> bool {
+        let out = |port: u16| {
+            let link = self.link_of_port(port);
+            link.is_none_or(|l| l.bridge_port.is_none())
+        };
+        let swept = self.warm && self.phase != Phase::Normal;
+        swept && self.hw.ids.all_left_bridged().any(out)
+    }
+
+    /// The sweep has taken away what was left: ports that waited for that look again.
+    pub(crate) fn swept(&mut self) {
+        if self.hw.ids.all_left_bridged().next().is_some() {
+            let t = &mut self.topo;
+            t.dirty.ports.extend(t.if_of_port.keys());
         }
     }
 
