@@ -91,7 +91,10 @@ impl Store {
         let d = &self.doors;
         if !d.opening.contains(&r.id) && !d.later.contains(&r.id) {
             let routes = !self.urgent.is_empty() || !self.route_queue.is_empty();
-            if !routes && self.hw.flights.outstanding[1] == 0 {
+            // what routes lead to decides as well, and a host entry before them
+            let leads = [Cls::Nexthop, Cls::Nhg, Cls::Neigh];
+            let on_way = leads.iter().any(|cls| self.hw.flights.any_of(*cls));
+            if !routes && !on_way && self.hw.flights.outstanding[1] == 0 {
                 return false;
             }
             self.doors.later.insert(r.id);

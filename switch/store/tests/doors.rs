@@ -386,3 +386,29 @@ fn an_interface_closes_to_one_family_while_it_waits_for_the_other() {
     r.settle();
     assert!(routed(&r) && !six(&r));
 }
+
+/// A host entry goes, and then a rule that had closed the interfaces. The first DELETE gets lost: nobody meets the host where it was.
+#[test]
+fn an_interface_opens_behind_a_host_entry() {
+    let mut r = rig();
+    r.up(neigh(12, "10.2.0.9", 109));
+    r.up(Object::Rule(rule()));
+    r.settle();
+    let host = "10.2.0.9".parse().unwrap();
+    let known = |r: &Rig| by(109, &r.chip.lookup(host));
+    assert!(known(&r) && !routed(&r));
+    r.del(Key::Neigh(12, host));
+    r.plan();
+    r.del(Key::Rule(rule()));
+    r.plan();
+    assert_eq!(waits(&r, 0), 1);
+    let lost = r.chip.rings[0].pop_front().unwrap();
+    r.store.timed_out(lost.token, r.now);
+    while !routed(&r) {
+        r.plan();
+        assert!(r.run(0), "it does not open");
+        assert!(!known(&r) || !routed(&r));
+    }
+    r.settle();
+    assert!(!known(&r) && routed(&r));
+}
