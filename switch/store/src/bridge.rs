@@ -4,31 +4,35 @@ use crate::Store;
 use crate::api::Domain;
 use crate::model::{BaseChain, BridgeInfo, Link, LinkKind, NfCall};
 use crate::reason::{Hook, Reason};
+use crate::slices::{Span, Walk};
 
 fn is_vlan(l: &Link) -> bool {
     matches!(&l.kind, LinkKind::Vlan { .. }) || l.kind == LinkKind::Other("vlan".into())
 }
 
 impl Store {
-    /// Bridges that are to be looked at.
-    pub(crate) fn refresh_bridges(&mut self) {
-        let looked = self.topo.dirty.bridges.clone();
-        for b in looked {
-            let new = self.bridge_state(b);
-            let old = self.topo.bridges.get(&b);
-            if old == new.as_ref() {
-                continue;
-            }
-            let came = old.is_some() != new.is_some();
-            match new {
-                Some(new) => _ = self.topo.bridges.insert(b, new),
-                None => _ = self.topo.bridges.remove(&b),
-            }
-            if came {
-                self.topo.dirty.vlan_sets.insert(b);
-            }
-            self.mark_ports_of(b, came);
+    /// The next bridge that is to be looked at.
+    pub(crate) fn step_bridge(&mut self, s: Span<u32>) -> bool {
+        let Some(&b) = self.topo.looked_bridges.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Bridges(s.behind(b)));
+        self.slices.look();
+        let new = self.bridge_state(b);
+        let old = self.topo.bridges.get(&b);
+        if old == new.as_ref() {
+            return true;
         }
+        let came = old.is_some() != new.is_some();
+        match new {
+            Some(new) => _ = self.topo.bridges.insert(b, new),
+            None => _ = self.topo.bridges.remove(&b),
+        }
+        if came {
+            self.topo.dirty.vlan_sets.insert(b);
+        }
+        self.mark_ports_of(b, came);
+        true
     }
 
     /// A bridge with front-panel ports, and why it can't be offloaded.

@@ -14,6 +14,7 @@ use crate::reason::Reason;
 use crate::{Family, FdbKey, Store};
 pub(crate) use ingress::Unreached;
 use ipnet::IpNet;
+use std::collections::HashSet;
 use std::net::IpAddr;
 use tandem_abi::raw::*;
 
@@ -316,9 +317,17 @@ impl Store {
         out
     }
 
-    /// Router interfaces that are not in hardware, each for a reason: what needs them traps.
-    pub fn rifs_failed(&self) -> usize {
-        self.hw.rifs.failed()
+    /// Interfaces whose router interfaces are not in hardware, each for a reason: what needs them traps.
+    pub fn rifs_failed(&self) -> HashSet<u32> {
+        let failed = |id: &u32| self.hw.rifs.get(*id).is_some_and(|o| o.failed().is_some());
+        let all = self.topo.rif_of.iter().filter(|(_, id)| failed(id));
+        all.map(|(i, _)| *i).collect()
+    }
+
+    /// The interface that a router interface of the chip is of.
+    pub fn device_of_rif(&self, rif: u16) -> Option<u32> {
+        let id = self.hw.ids.rifs.table(u32::from(rif))?;
+        self.topo.if_of_rif.get(&id).copied()
     }
 
     /// Why what comes in on this device is not forwarded by the chip, if it is not.

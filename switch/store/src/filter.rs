@@ -18,6 +18,7 @@ use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::{Filter, FilterKey, FilterVerdict, Link, LinkKind, SourceId};
 use crate::reason::{Hook, Reason};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use tandem_abi::raw::*;
 
 /// Port and stage of a list.
@@ -27,6 +28,9 @@ type At = (u16, u16);
 const PLACES: u16 = 1 << 14;
 /// Filters of one preference with different masks that are compared with each other at most.
 const COMPARED: usize = 256;
+/// So many comparisons take as long as a step, and a filter's rules as long as so many.
+const PAIRS: usize = 16;
+const RULES: usize = 8;
 /// Header and two tags: what a frame is longer than its MTU.
 const OVERHEAD: u32 = 22;
 /// Within a filter's place: traps for what the kernel looks through and the chip doesn't, then the rule itself.
@@ -47,10 +51,44 @@ struct List {
     open: BTreeSet<u32>,
     failed: BTreeSet<u32>,
     due: BTreeSet<u32>,
-    /// Places of the filters within their preference.
-    places: HashMap<FilterKey, u16>,
-    /// What its rules use besides.
+    /// By preference.
+    groups: BTreeMap<u16, Group>,
+}
+
+/// The filters of a list that have the same preference.
+#[derive(Debug, Default)]
+struct Group {
+    made: BTreeMap<FilterKey, Made>,
+    /// The first place that none has had, and those before it that are free again.
+    next: u16,
+    free: BTreeSet<u16>,
+    /// All have this mask and no ranges of ports: no filter's rules depend on another one.
+    mask: Option<tnd_acl_key>,
+}
+
+/// The rules of one filter.
+#[derive(Debug)]
+struct Made {
+    /// Within its preference, if there was one left.
+    place: Option<u16>,
+    /// What they use besides.
     used: Used,
+}
+
+impl Group {
+    /// A place that no filter has.
+    fn take_place(&mut self) -> Option<u16> {
+        let free = self.free.pop_first();
+        let place = free.or(Some(self.next).filter(|p| *p < PLACES));
+        self.next += u16::from(free.is_none() && place.is_some());
+        place
+    }
+}
+
+/// Priorities of the rules that a filter at this place may have.
+fn rules_at(preference: u16, place: Option<u16>) -> RangeInclusive<u32> {
+    let first = u32::from(preference) << 16 | u32::from(place.unwrap_or(0)) << 2;
+    first..=first | 3
 }
 
 /// A filter as it is offloaded.
@@ -73,13 +111,17 @@ pub(crate) struct Filters {
     pub sending: BTreeSet<(u32, FilterKey)>,
     lists: BTreeMap<At, List>,
     shown: BTreeMap<FilterKey, Shown>,
+    /// Filters whose rules are to be made anew, by preference; what those have used that are; lists with such.
+    looked: BTreeSet<(At, u16, FilterKey)>,
+    before: Used,
+    touched: BTreeSet<At>,
+    /// Which filters use a counter, range, policer or session.
+    pub users: BTreeSet<((Cls, u32), FilterKey)>,
     /// Table ids of counters, ranges, policers and sessions by the chip's.
     parts: BTreeMap<(Cls, u32), u32>,
     /// And back, for what is released.
     by_table: HashMap<(Cls, u32), u32>,
     list_of: HashMap<(Cls, u32), At>,
-    /// Rules by the table id of their counter.
-    counted: HashMap<u32, (At, u32)>,
     /// Counters, ranges, policers and sessions that did not fit.
     pub parts_failed: BTreeSet<Ref>,
     /// A binding has failed once: the chip has no lists.
@@ -116,6 +158,32 @@ impl Filters {
                 self.sending.remove(&(i, *key));
             }
         }
+    }
+
+    /// All of a list are looked at.
+    fn look_at(&mut self, at: At) {
+        let Some(l) = self.lists.get(&at) else {
+            return;
+        };
+        self.touched.insert(at);
+        let made = |(p, g): (&u16, &Group)| g.made.keys().map(|k| (at, *p, *k)).collect::<Vec<_>>();
+        self.looked.extend(l.groups.iter().flat_map(made));
+    }
+
+    /// Filters whose rules use one of these.
+    fn users(&self, part: (Cls, u32)) -> impl Iterator<Item = FilterKey> {
+        let from = (part, first_filter(0))..;
+        let of_it = self.users.range(from).take_while(move |x| x.0 == part);
+        of_it.map(|x| x.1)
+    }
+
+    /// The index of what they use, from what it is of.
+    #[cfg(feature = "oracle")]
+    pub fn users_anew(&self) -> BTreeSet<((Cls, u32), FilterKey)> {
+        let groups = self.lists.values().flat_map(|l| l.groups.values());
+        let made = groups.flat_map(|g| &g.made);
+        made.flat_map(|(k, m)| m.used.iter().map(|part| (*part, *k)))
+            .collect()
     }
 
     /// The index of where they send, from what it is of.
@@ -178,16 +246,21 @@ fn same_effect(a: &Filter, b: &Filter) -> bool {
     effect(a) == effect(b)
 }
 
-/// Filters of one preference whose order is the kernel's alone: it tries masks in the order in which they came.
-fn unordered(group: &[&Filter]) -> BTreeSet<FilterKey> {
+/// It has no ranges of ports.
+fn plain(f: &Filter) -> bool {
+    f.src_ports.is_none() && f.dst_ports.is_none()
+}
+
+/// Filters of one preference whose order is the kernel's alone: it tries masks in the order in which they came. And how many
+/// pairs were compared for that.
+fn unordered(group: &[Filter]) -> (BTreeSet<FilterKey>, usize) {
     let mut out = BTreeSet::new();
-    let plain = |f: &&Filter| f.src_ports.is_none() && f.dst_ports.is_none();
-    let alike = |f: &&Filter| group.first().is_some_and(|g| g.mask == f.mask);
-    if group.len() < 2 || (group.iter().all(plain) && group.iter().all(alike)) {
-        return out;
+    let alike = |f: &Filter| group.first().is_some_and(|g| g.mask == f.mask);
+    if group.len() < 2 || group.iter().all(|f| plain(f) && alike(f)) {
+        return (out, 0);
     }
     if group.len() > COMPARED {
-        return group.iter().map(|f| f.key).collect();
+        return (group.iter().map(|f| f.key).collect(), 0);
     }
     for (i, a) in group.iter().enumerate() {
         for b in group.iter().skip(i + 1) {
@@ -196,7 +269,7 @@ fn unordered(group: &[&Filter]) -> BTreeSet<FilterKey> {
             }
         }
     }
-    out
+    (out, group.len() * group.len() / 2)
 }
 
 impl Store {
@@ -207,21 +280,22 @@ impl Store {
                 self.counters.unchanged += 1;
             }
             _ => {
-                let ifindex = f.key.ifindex;
+                let key = f.key;
                 self.filters.insert((f, source.0, generation));
-                self.filter_changed(ifindex);
+                self.filter_changed(&key);
             }
         }
     }
 
-    /// With a device go its filters.
-    pub(crate) fn filters_gone(&mut self, ifindex: u32) {
-        let of_it = self.filters.all.range(first_filter(ifindex)..);
-        let of_it = of_it.take_while(|(k, _)| k.ifindex == ifindex);
-        for key in of_it.map(|(k, _)| *k).collect::<Vec<_>>() {
-            self.filters.remove(&key);
-            self.topo.dirty.lists.insert(ifindex);
-        }
+    /// With a device go its filters, one after the other.
+    pub(crate) fn step_filters_of(&mut self, ifindex: u32) -> bool {
+        let first = self.filters.all.range(first_filter(ifindex)..).next();
+        let Some(key) = first.map(|(k, _)| *k).filter(|k| k.ifindex == ifindex) else {
+            return false;
+        };
+        self.slices.look();
+        self.filters.remove(&key);
+        true
     }
 
     /// A filter at a device that is no front-panel port.
@@ -236,153 +310,210 @@ impl Store {
             .or_else(|| self.device_filter(l.ifindex))
     }
 
-    /// Rules of the ports that are to be looked at, as they should be.
-    pub(crate) fn refresh_filters(&mut self, now: u64) {
-        let mut looked = std::mem::take(&mut self.topo.dirty.lists);
-        let mut by_list: BTreeMap<At, Vec<Filter>> = BTreeMap::new();
+    /// Which filters are to be looked at, of all lists or of some.
+    pub(crate) fn name_rules(&mut self) {
+        let mut devices = std::mem::take(&mut self.topo.dirty.lists);
+        let mut keys = std::mem::take(&mut self.topo.dirty.rules);
+        let of = &mut self.filters;
         if std::mem::take(&mut self.topo.dirty.filters) {
-            looked.extend(self.filters.all.keys().map(|k| k.ifindex));
-            self.filters.shown.clear();
-            for at in self.filters.lists.keys() {
-                by_list.entry(*at).or_default();
-            }
+            devices.extend(of.all.keys().map(|k| k.ifindex));
+            let lists: Vec<At> = of.lists.keys().copied().collect();
+            lists.into_iter().for_each(|at| of.look_at(at));
         }
-        for ifindex in looked {
-            let from = first_filter(ifindex)..;
-            let shown = self.filters.shown.range(from.clone()).map(|x| *x.0);
-            let shown = shown.take_while(|k| k.ifindex == ifindex);
-            for key in shown.collect::<Vec<_>>() {
-                self.filters.shown.remove(&key);
+        for ifindex in devices {
+            if let Some(port) = self.topo.port_of.get(&ifindex) {
+                of.look_at((*port, stage(false)));
+                of.look_at((*port, stage(true)));
             }
-            let Some(&port) = self.topo.port_of.get(&ifindex) else {
-                continue;
-            };
-            for at in [false, true].map(|egress| (port, stage(egress))) {
-                if self.filters.lists.contains_key(&at) {
-                    by_list.entry(at).or_default();
-                }
-            }
-            // at a bond, and at a member of one, filters are the kernel's
-            if !self.alone(ifindex) {
-                continue;
-            }
-            let of_it = self.filters.all.range(from).map(|(_, f)| &f.0);
-            for f in of_it.take_while(|f| f.key.ifindex == ifindex) {
-                // others are reached by `goto chain` only, and that is the kernel's
-                if f.key.chain == 0 {
-                    let at = (port, stage(f.key.egress));
-                    by_list.entry(at).or_default().push(f.clone());
-                }
-            }
+            let of_it = of.all.range(first_filter(ifindex)..).map(|x| *x.0);
+            keys.extend(of_it.take_while(|k| k.ifindex == ifindex));
         }
-        let lists: Vec<At> = by_list.keys().copied().collect();
-        let mut before = Used::new();
-        for (at, filters) in by_list {
-            if let Some(l) = self.filters.lists.get_mut(&at) {
-                before.append(&mut l.used);
+        // others are reached by `goto chain` only, and that is the kernel's
+        for k in keys.into_iter().filter(|k| k.chain == 0) {
+            if let Some(port) = self.topo.port_of.get(&k.ifindex) {
+                let at = (*port, stage(k.egress));
+                of.looked.insert((at, k.priority, k));
             }
-            self.build_list(at, &filters, now);
-        }
-        self.end_unused(&before, now);
-        for at in lists {
-            self.step_list(at, now);
         }
     }
 
-    fn build_list(&mut self, at: At, filters: &[Filter], now: u64) {
-        let mut used = Used::new();
-        let mut target = BTreeMap::new();
-        let table = match self.filters.lists.get(&at) {
-            Some(l) => l.table,
-            None if filters.is_empty() => return,
-            None => {
-                let list = List {
-                    table: self.hw.acl_tables.take(),
-                    bind: self.hw.acl_binds.take(),
-                    entries: BTreeMap::new(),
-                    target: BTreeMap::new(),
-                    open: BTreeSet::new(),
-                    failed: BTreeSet::new(),
-                    due: BTreeSet::new(),
-                    places: HashMap::new(),
-                    used: Used::new(),
-                };
-                let (table, bind) = (list.table, list.bind);
-                self.filters.list_of.insert((Cls::AclBind, bind), at);
-                self.filters.lists.insert(at, list);
-                table
-            }
+    /// Rules of the next filter, as they should be: with those of all of its preference, where they may depend on it.
+    pub(crate) fn step_rules(&mut self, now: u64) -> bool {
+        let Some((at, preference, key)) = self.filters.looked.pop_first() else {
+            return false;
         };
-        let mut at_place = HashMap::new();
-        for group in filters.chunk_by(|a, b| a.key.priority == b.key.priority) {
-            let group: Vec<&Filter> = group.iter().collect();
-            let vague = unordered(&group);
-            let places = self.places(at, &group);
-            for f in group {
-                let place = places.get(&f.key).copied();
-                let mut f = f.clone();
-                let number = match place {
-                    Some(p) => {
-                        at_place.insert(f.key, p);
-                        p
-                    }
-                    None => {
-                        f.fields = tnd_acl_key::default();
-                        f.mask = tnd_acl_key::default();
-                        (f.src_ports, f.dst_ports) = (None, None);
-                        f.kernel = Some("its preference has too many filters".into());
-                        0
-                    }
-                };
-                if vague.contains(&f.key) && f.kernel.is_none() {
-                    f.kernel = Some(
-                        "its preference has filters with other masks that match the same: their order is the kernel's"
-                            .into(),
-                    );
-                }
-                let priority = u32::from(f.key.priority) << 16 | u32::from(number) << 2;
-                self.rules_of(at, table, &f, priority, &mut used, &mut target, now);
+        self.filters.touched.insert(at);
+        self.slices.left_over(RULES);
+        let filter = self.filter_at(at, &key);
+        if self.depends_on_none(at, preference, filter) {
+            let filters: Vec<Filter> = filter.cloned().into_iter().collect();
+            self.build_rules(at, preference, Some(key), filters, now);
+            return true;
+        }
+        let looked = &mut self.filters.looked;
+        while looked
+            .first()
+            .is_some_and(|x| (x.0, x.1) == (at, preference))
+        {
+            looked.pop_first();
+        }
+        let ifindex = self.topo.if_of_port.get(&at.0).copied().unwrap_or(0);
+        let of_group = |handle| FilterKey {
+            egress: at.1 == stage(true),
+            priority: preference,
+            handle,
+            ..first_filter(ifindex)
+        };
+        let keys = self.filters.all.range(of_group(0)..=of_group(u32::MAX));
+        let filters = keys.filter_map(|(k, _)| self.filter_at(at, k).cloned());
+        let filters: Vec<Filter> = filters.collect();
+        self.slices.left_over(RULES * filters.len());
+        self.build_rules(at, preference, None, filters, now);
+        true
+    }
+
+    /// A filter that is to be in this list. At a bond, and at a member of one, filters are the kernel's.
+    fn filter_at(&self, at: At, key: &FilterKey) -> Option<&Filter> {
+        let port = self.topo.port_of.get(&key.ifindex);
+        let here = port == Some(&at.0) && self.alone(key.ifindex);
+        self.filters.all.get(key).filter(|_| here).map(|f| &f.0)
+    }
+
+    /// No other filter of its preference depends on this one, or on that it has gone, nor the other way around.
+    fn depends_on_none(&self, at: At, preference: u16, filter: Option<&Filter>) -> bool {
+        let list = self.filters.lists.get(&at);
+        match list.and_then(|l| l.groups.get(&preference)) {
+            Some(g) => {
+                let alike = |m| filter.is_none_or(|f| plain(f) && f.mask == m);
+                g.made.len() < usize::from(PLACES) && g.mask.is_some_and(alike)
             }
+            None => filter.is_none_or(plain),
+        }
+    }
+
+    /// Of what filters used before, what none uses any more goes.
+    pub(crate) fn end_unused(&mut self, now: u64) {
+        for part in std::mem::take(&mut self.filters.before) {
+            if self.filters.users(part).next().is_some() {
+                continue;
+            }
+            if let Some(id) = self.filters.parts.get(&part) {
+                self.hw.unwant(Ref::new(part.0, *id), now);
+            }
+        }
+    }
+
+    /// The next list goes as far as the chip has come.
+    pub(crate) fn step_lists(&mut self, now: u64) -> bool {
+        let Some(at) = self.filters.touched.pop_first() else {
+            return false;
+        };
+        self.step_list(at, now);
+        true
+    }
+
+    /// Rules of one filter, or of all of a preference, are made anew.
+    fn build_rules(
+        &mut self,
+        at: At,
+        preference: u16,
+        only: Option<FilterKey>,
+        filters: Vec<Filter>,
+        now: u64,
+    ) {
+        if !self.filters.lists.contains_key(&at) {
+            if filters.is_empty() {
+                return;
+            }
+            let list = List {
+                table: self.hw.acl_tables.take(),
+                bind: self.hw.acl_binds.take(),
+                entries: BTreeMap::new(),
+                target: BTreeMap::new(),
+                open: BTreeSet::new(),
+                failed: BTreeSet::new(),
+                due: BTreeSet::new(),
+                groups: BTreeMap::new(),
+            };
+            self.filters.list_of.insert((Cls::AclBind, list.bind), at);
+            self.filters.lists.insert(at, list);
+        }
+        let of = &mut self.filters;
+        let Some(l) = of.lists.get_mut(&at) else {
+            return;
+        };
+        let table = l.table;
+        let mut group = l.groups.remove(&preference).unwrap_or_default();
+        let mut old: BTreeMap<FilterKey, Made> = match only {
+            Some(key) => group.made.remove_entry(&key).into_iter().collect(),
+            None => std::mem::take(&mut group.made),
+        };
+        let mut changed: BTreeSet<u32> = BTreeSet::new();
+        for (key, made) in &old {
+            let rules = l.target.range(rules_at(preference, made.place));
+            changed.extend(rules.map(|x| *x.0));
+            // they are in the order of their keys
+            if filters.binary_search_by_key(key, |f| f.key).is_err() {
+                of.shown.remove(key);
+                group.free.extend(made.place);
+                for part in &made.used {
+                    of.users.remove(&(*part, *key));
+                    of.before.insert(*part);
+                }
+            }
+        }
+        changed.iter().for_each(|p| _ = l.target.remove(p));
+        let (vague, compared) = match only {
+            Some(_) => (BTreeSet::new(), 0),
+            None => unordered(&filters),
+        };
+        self.slices.left_over(compared / PAIRS);
+        let first = filters.first().map(|f| f.mask);
+        let alike = |f: &Filter| plain(f) && Some(f.mask) == first;
+        group.mask = match only {
+            Some(_) => group.mask.or(first),
+            None => first.filter(|_| filters.iter().all(alike)),
+        };
+        let mut target = BTreeMap::new();
+        for mut f in filters {
+            let was = old.remove(&f.key);
+            // a filter keeps its place
+            let place = was.as_ref().and_then(|m| m.place);
+            let place = place.or_else(|| group.take_place());
+            if place.is_none() {
+                f.fields = tnd_acl_key::default();
+                f.mask = tnd_acl_key::default();
+                (f.src_ports, f.dst_ports) = (None, None);
+                f.kernel = Some("its preference has too many filters".into());
+            }
+            if vague.contains(&f.key) && f.kernel.is_none() {
+                f.kernel = Some(
+                    "its preference has filters with other masks that match the same: their order is the kernel's"
+                        .into(),
+                );
+            }
+            let priority = *rules_at(preference, place).start();
+            let mut used = Used::new();
+            self.rules_of(at, table, &f, priority, &mut used, &mut target, now);
+            let was = was.map(|m| m.used).unwrap_or_default();
+            for part in was.difference(&used) {
+                self.filters.users.remove(&(*part, f.key));
+                self.filters.before.insert(*part);
+            }
+            let users = used.difference(&was).map(|part| (*part, f.key));
+            self.filters.users.extend(users);
+            group.made.insert(f.key, Made { place, used });
         }
         if let Some(l) = self.filters.lists.get_mut(&at) {
-            l.target = target;
-            l.places = at_place;
-            l.used = used;
-            for s in [&mut l.open, &mut l.failed, &mut l.due] {
-                s.clear();
-            }
-            let all: BTreeSet<u32> = l.entries.keys().chain(l.target.keys()).copied().collect();
-            for priority in all {
-                self.note_rule(at, priority);
+            changed.extend(target.keys());
+            l.target.extend(target);
+            if !group.made.is_empty() {
+                l.groups.insert(preference, group);
             }
         }
-    }
-
-    /// Places within a preference: a filter keeps its own.
-    fn places(&self, at: At, group: &[&Filter]) -> HashMap<FilterKey, u16> {
-        let old = self.filters.lists.get(&at).map(|l| &l.places);
-        let mut out: HashMap<FilterKey, u16> = HashMap::new();
-        for f in group {
-            if let Some(p) = old.and_then(|o| o.get(&f.key)) {
-                out.insert(f.key, *p);
-            }
+        for priority in changed {
+            self.note_rule(at, priority);
         }
-        let mut taken: BTreeSet<u16> = out.values().copied().collect();
-        let mut next = 0;
-        for f in group {
-            if out.contains_key(&f.key) {
-                continue;
-            }
-            while taken.contains(&next) {
-                next += 1;
-            }
-            if next >= PLACES {
-                break;
-            }
-            taken.insert(next);
-            out.insert(f.key, next);
-        }
-        out
     }
 
     /// What a filter asks of other objects, and why the chip can't do it.
@@ -513,7 +644,7 @@ impl Store {
     }
 
     /// A front-panel port in no bond.
-    fn alone(&self, ifindex: u32) -> bool {
+    pub(crate) fn alone(&self, ifindex: u32) -> bool {
         let link = self.links.get(&ifindex).map(|r| &r.link);
         link.is_some_and(|l| matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none())
     }
@@ -577,7 +708,6 @@ impl Store {
         let chip = hash(table, rule);
         used.insert((Cls::AclCounter, chip));
         let counter = self.own(Cls::AclCounter, chip);
-        self.filters.counted.insert(counter, (at, rule));
         self.hw
             .want(counter, Some(AclCounter { counter: chip }), now);
         let counter = self
@@ -647,18 +777,6 @@ impl Store {
             reason,
         };
         self.filters.shown.insert(key, shown);
-    }
-
-    /// Of what lists used before, what none uses any more goes.
-    fn end_unused(&mut self, before: &Used, now: u64) {
-        for part in before {
-            if self.filters.lists.values().any(|l| l.used.contains(part)) {
-                continue;
-            }
-            if let Some(id) = self.filters.parts.get(part) {
-                self.hw.unwant(Ref::new(part.0, *id), now);
-            }
-        }
     }
 }
 

@@ -11,6 +11,7 @@
 use crate::Store;
 use crate::fib::{Content, F_FAILED, Fam, SLOT_BITS, V4};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use tandem_abi::raw::{TND_TRAP_LOCAL, tnd_route};
 use tandem_cover::{Bits as _, NONE};
 
@@ -85,8 +86,22 @@ impl Store {
             .collect()
     }
 
+    /// This prefix, as the chip would have it, is an own one here.
+    pub fn is_own(&self, r: &tnd_route) -> bool {
+        let fib = V4::fib(&self.fibs);
+        let bits = (self.slot_of_vrf(r.vrf)).map(|slot| V4::new(slot, address(r)));
+        let node = bits.and_then(|b| fib.cover.find(b, r.prefix_len + SLOT_BITS));
+        let entry = node.and_then(|n| fib.at_node(n));
+        entry.is_some_and(|e| fib.entries[e].want == Content::trap(TND_TRAP_LOCAL))
+    }
+
     /// Why the chip can't tell whether an IPv4 packet claims to be from an own address.
     pub(crate) fn lacks_own(&self, slot: u8) -> bool {
         self.lacking.contains_key(&slot)
     }
+}
+
+fn address(r: &tnd_route) -> IpAddr {
+    let [a, b, c, d, ..] = r.addr;
+    [a, b, c, d].into()
 }

@@ -251,7 +251,7 @@ impl Store {
             }
             Key::Filter(k) if self.filters.all().get(k).is_some_and(|f| f.1 == src) => {
                 self.filters.remove(k);
-                self.filter_changed(k.ifindex);
+                self.filter_changed(k);
             }
             Key::Mdb(k) => self.remove_mdb(source, k, now),
             Key::RouterPort(bridge, port) => self.remove_router_port(source, *bridge, *port),
@@ -342,8 +342,7 @@ impl Store {
 
     /// The neighbour behind a host entry, for its hit bit.
     pub fn host_neighbour(&self, rif: u16, addr: IpAddr) -> Option<Wanted> {
-        let rif = self.hw.ids.rifs.table(u32::from(rif))?;
-        let &ifindex = self.topo.if_of_rif.get(&rif)?;
+        let ifindex = self.device_of_rif(rif)?;
         let resolved = self.neighs.get(&(addr, ifindex))?.usable();
         Some(Wanted {
             ifindex,

@@ -1,6 +1,6 @@
 //! What one event changes for many entries, in slices: routes that the kernel removed in silence, those of a path that
-//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix or on an interface, gateways, paths,
-//! memberships, interfaces, stations, groups, and what a dump did not confirm.
+//! leads elsewhere now, all below a prefix or in a VRF, neighbours in a prefix or on an interface, gateways, paths, bridges,
+//! domains, memberships, interfaces, stations, groups, rules of lists, and what a dump did not confirm.
 //!
 //! ```text
 //!   apply, complete, plan ─► a walk ─► at once, up to SLICE steps ─► the rest: later
@@ -13,6 +13,7 @@
 //! moves with the routes of its path: answers of the chip that come between may take entries away.
 
 use crate::Store;
+use crate::api::Domain;
 use crate::fib::{Alias, Content, F_DEPEND, F_OMIT, Fam, V4, V6};
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::mdb::GroupKey;
@@ -109,7 +110,7 @@ pub(crate) struct Span<K> {
 }
 
 impl<K: Copy> Span<K> {
-    pub fn new(from: K, to: K) -> Span<K> {
+    pub const fn new(from: K, to: K) -> Span<K> {
         let from = Bound::Included(from);
         Span { from, to }
     }
@@ -118,7 +119,7 @@ impl<K: Copy> Span<K> {
         (self.from, Bound::Included(self.to))
     }
 
-    fn behind(self, k: K) -> Span<K> {
+    pub fn behind(self, k: K) -> Span<K> {
         let from = Bound::Excluded(k);
         Span { from, ..self }
     }
@@ -143,6 +144,23 @@ pub(crate) enum Walk {
     Leading(u32, u32, Going),
     /// Next-hop objects of a source, by interface.
     Objects(Span<(u32, u32)>, u8),
+    /// Bridges that are to be looked at, and their domains: those of which VLANs may be others, by the ports in them; which go,
+    /// and which come; the bridges' reasons.
+    Bridges(Span<u32>),
+    VlanSets,
+    VlansIn(Span<(u32, u32)>),
+    Gone(Span<Domain>),
+    Come,
+    BridgeReasons,
+    /// Where the chip has seen stations is forgotten.
+    Forget(Span<FdbKey>),
+    /// VLANs and filters of a device that has gone.
+    VlansOf(u32),
+    FiltersOf(u32),
+    /// Filters whose rules are made anew; lists of such; rules of one of which that is not wanted yet, those that go or the rest.
+    Rules,
+    Lists,
+    Due((u16, u16), bool, Span<u32>),
     /// Memberships that are to be looked at.
     Members,
     /// VLAN interfaces that are.
@@ -188,6 +206,8 @@ pub(crate) struct Slices {
     at: Option<u32>,
     /// What is to be swept of one kind, last first; one sweep has begun at a time.
     pub stale: Vec<Key>,
+    /// How far the search for it has come, where it is not through.
+    swept: Option<Key>,
     /// How many steps may still be done before the next call.
     left: usize,
     /// And how many between two.
@@ -210,6 +230,7 @@ impl Default for Slices {
             working: None,
             at: None,
             stale: Vec::new(),
+            swept: None,
             left: SLICE,
             size: SLICE,
             cut: false,
@@ -251,7 +272,12 @@ impl Slices {
         for _ in 0..n {
             self.look();
         }
-        self.left = self.left.saturating_sub(n.saturating_sub(1));
+        self.left_over(n.saturating_sub(1));
+    }
+
+    /// So many steps less may be done before the next call.
+    pub fn left_over(&mut self, n: usize) {
+        self.left = self.left.saturating_sub(n);
     }
 
     /// The walk that goes on.
@@ -260,7 +286,7 @@ impl Slices {
     }
 
     /// It is there by now.
-    fn is_at(&mut self, walk: Walk) {
+    pub fn is_at(&mut self, walk: Walk) {
         if let Some(current) = self.current() {
             *current = walk;
         }
@@ -437,6 +463,18 @@ impl Store {
                 Walk::Paths => self.step_paths(now),
                 Walk::Leading(i, path, going) => self.step_leading(i, path, going, now),
                 Walk::Objects(s, source) => self.step_next_hops(s, source, now),
+                Walk::Bridges(s) => self.step_bridge(s),
+                Walk::VlanSets => self.step_vlan_set(now),
+                Walk::VlansIn(s) => self.step_vlans_in(s),
+                Walk::Gone(s) => self.step_gone(s, now),
+                Walk::Come => self.step_come(now),
+                Walk::BridgeReasons => self.step_bridge_reason(),
+                Walk::Forget(s) => self.step_forget(s),
+                Walk::VlansOf(i) => self.step_vlans_of(i),
+                Walk::FiltersOf(i) => self.step_filters_of(i),
+                Walk::Rules => self.step_rules(now),
+                Walk::Lists => self.step_lists(now),
+                Walk::Due(at, goes, s) => self.step_due(at, goes, s, now),
                 Walk::Members => self.step_members(now),
                 Walk::VlanDevices => self.step_vlan_devices(),
                 Walk::Rifs => self.step_rifs(now),
@@ -588,6 +626,25 @@ impl Store {
         true
     }
 
+    fn step_forget(&mut self, s: Span<FdbKey>) -> bool {
+        let Some((&key, rec)) = self.fdb.range_mut(s.left()).next() else {
+            return false;
+        };
+        rec.device = None;
+        self.slices.look();
+        self.slices.is_at(Walk::Forget(s.behind(key)));
+        true
+    }
+
+    fn step_vlans_of(&mut self, ifindex: u32) -> bool {
+        let Some(vid) = self.vlans_of(ifindex).next().map(|v| v.vid) else {
+            return false;
+        };
+        self.slices.look();
+        self.remove_bridge_vlan(ifindex, vid);
+        true
+    }
+
     fn step_behind(&mut self, s: Span<(u32, FdbKey)>, then: Then, now: u64) -> bool {
         let Some(&at) = self.fdb_behind.range(s.left()).next() else {
             return false;
@@ -674,12 +731,18 @@ impl Store {
             self.sweep_route(s.source, route, now);
             return true;
         }
-        s.left = s.left.without(kind);
-        self.slices.is_at(Walk::Sweep(s));
         if kind != KindSet::ROUTE {
-            self.slices.stale = self.unconfirmed(s.source, kind);
+            let (after, most) = (self.slices.swept.take(), self.slices.left);
+            let found = self.unconfirmed(s.source, kind, after, most);
+            self.slices.costs(found.looked);
+            self.slices.stale = found.keys;
             self.slices.stale.reverse();
             self.counters.swept += self.slices.stale.len() as u64;
+            self.slices.swept = found.last;
+        }
+        if self.slices.swept.is_none() {
+            s.left = s.left.without(kind);
+            self.slices.is_at(Walk::Sweep(s));
         }
         true
     }

@@ -8,7 +8,8 @@ use crate::hw::{Cls, MAX_ATTEMPTS, Ref};
 use crate::model::{BaseChain, FdbKey, Key, KindSet, SourceId};
 use crate::reserve::Reserve;
 use crate::slices::{Sweep, Walk};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Bound;
 use tandem_abi::raw::*;
 use tandem_cover::NONE;
 
@@ -130,6 +131,36 @@ const SWEPT: [KindSet; KindSet::COUNT] = [
     KindSet::NETCONF,
 ];
 
+/// Some of a kind that was not confirmed.
+pub(crate) struct Unconfirmed {
+    pub keys: Vec<Key>,
+    /// How many were looked at.
+    pub looked: usize,
+    /// The last of those, where there may be more.
+    pub last: Option<Key>,
+}
+
+impl Unconfirmed {
+    fn of<K: Ord + Copy, V>(
+        all: &BTreeMap<K, V>,
+        (after, most): (Option<K>, usize),
+        stale: impl Fn(&V) -> bool,
+        key: impl Fn(K) -> Key,
+    ) -> Unconfirmed {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut keys, mut looked, mut last) = (Vec::new(), 0, None);
+        for (k, v) in all.range((from, Bound::Unbounded)).take(most) {
+            looked += 1;
+            last = Some(*k);
+            if stale(v) {
+                keys.push(key(*k));
+            }
+        }
+        let last = last.filter(|_| looked == most).map(key);
+        Unconfirmed { keys, looked, last }
+    }
+}
+
 impl Sweep {
     /// The kind whose turn it is.
     pub fn next(&self) -> Option<KindSet> {
@@ -191,24 +222,53 @@ impl Store {
         }
     }
 
-    /// What of a kind, which is not routes, was not confirmed.
-    pub(crate) fn unconfirmed(&self, source: SourceId, kind: KindSet) -> Vec<Key> {
+    /// What of a kind, which is not routes, was not confirmed. Of kinds of which there may be many `most` are looked at, behind
+    /// `after`.
+    pub(crate) fn unconfirmed(
+        &self,
+        source: SourceId,
+        kind: KindSet,
+        after: Option<Key>,
+        most: usize,
+    ) -> Unconfirmed {
         let g = self.generation(source, kind);
         let stale = |s: u8, generation: u16| s == source.0 && generation != g;
-        match kind {
+        let keys = match kind {
             KindSet::NEIGH => {
-                let all = self.neighs.iter();
-                let all = all.filter(|(_, n)| stale(n.source, n.generation));
-                all.map(|((a, i), _)| Key::Neigh(*i, *a)).collect()
+                let after = match after {
+                    Some(Key::Neigh(i, a)) => Some((a, i)),
+                    _ => None,
+                };
+                return Unconfirmed::of(
+                    &self.neighs,
+                    (after, most),
+                    |n| stale(n.source, n.generation),
+                    |(a, i)| Key::Neigh(i, a),
+                );
             }
             KindSet::FDB => {
-                let all = self.fdb.iter().filter(|(_, r)| r.kernel.is_some());
-                let all = all.filter(|(_, r)| stale(r.source, r.generation));
-                all.map(|(k, _)| Key::Fdb(*k)).collect()
+                let after = match after {
+                    Some(Key::Fdb(k)) => Some(k),
+                    _ => None,
+                };
+                return Unconfirmed::of(
+                    &self.fdb,
+                    (after, most),
+                    |r| r.kernel.is_some() && stale(r.source, r.generation),
+                    Key::Fdb,
+                );
             }
             KindSet::BRIDGE_VLAN => {
-                let all = self.vlans.iter().filter(|(_, v)| stale(v.1, v.2));
-                all.map(|((i, vid), _)| Key::BridgeVlan(*i, *vid)).collect()
+                let after = match after {
+                    Some(Key::BridgeVlan(i, vid)) => Some((i, vid)),
+                    _ => None,
+                };
+                return Unconfirmed::of(
+                    &self.vlans,
+                    (after, most),
+                    |v| stale(v.1, v.2),
+                    |(i, vid)| Key::BridgeVlan(i, vid),
+                );
             }
             KindSet::MDB => self.groups_unconfirmed(stale),
             KindSet::FILTER => {
@@ -245,6 +305,11 @@ impl Store {
                 all.map(|(k, _)| Key::Netconf(k.0, k.1)).collect()
             }
             _ => Vec::new(),
+        };
+        Unconfirmed {
+            keys,
+            looked: 0,
+            last: None,
         }
     }
 

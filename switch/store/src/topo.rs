@@ -54,6 +54,8 @@ pub(crate) struct Topo {
     pub stage: Option<refresh::Stage>,
     /// All of it is being looked at: nobody need say what follows.
     pub everything: bool,
+    /// Bridges that are being looked at; then those whose reasons are.
+    pub looked_bridges: BTreeSet<u32>,
     /// Of interfaces that were looked at: router interfaces that are to go, and those that are wanted.
     pub rifs_gone: BTreeMap<u32, u32>,
     pub rifs_wanted: BTreeMap<u32, Rif>,
@@ -226,10 +228,6 @@ impl Store {
         let of_bridge = FdbKey::of_bridge(ifindex);
         self.walk(Walk::Stations(of_bridge, Then::Remove), now);
         self.groups_of_link_gone(ifindex, now);
-        for vid in self.vlans_of(ifindex).map(|v| v.vid).collect::<Vec<_>>() {
-            self.remove_bridge_vlan(ifindex, vid);
-        }
-        self.filters_gone(ifindex);
         self.netconf
             .remove(&(Family::V4, ConfScope::Interface(ifindex)));
         self.netconf
@@ -237,6 +235,8 @@ impl Store {
         self.topo.reasons.remove(&ifindex);
         self.link_changed(Some(&link), None);
         self.touch_paths_on(ifindex);
+        self.walk(Walk::VlansOf(ifindex), now);
+        self.walk(Walk::FiltersOf(ifindex), now);
     }
 
     fn addresses_of(&self, ifindex: u32) -> Vec<Addr> {

@@ -16,13 +16,20 @@ use crate::hw::table::Sent;
 use crate::hw::{CLASSES, Cls, Fail, Ref};
 use crate::model::{BR_STATE_FORWARDING, BridgeVlan, FdbKey, Link, LinkKind, SourceId};
 use crate::reason::Reason;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::slices::{Span, Walk};
+use std::collections::BTreeMap;
 use tandem_abi::raw::*;
 
 /// Memberships by port and VID.
 pub(crate) type Members = BTreeMap<(u16, u16), Member>;
 
 impl Domain {
+    pub(crate) const FIRST: Domain = Domain { dev: 0, vlan: 0 };
+    pub(crate) const LAST: Domain = Domain {
+        dev: u32::MAX,
+        vlan: u16::MAX,
+    };
+
     /// Of an FDB entry.
     pub(crate) fn of(key: &FdbKey) -> Domain {
         Domain {
@@ -131,6 +138,8 @@ impl Store {
         let Some(i) = self.topo.dirty.vlan_devices.pop_first() else {
             return false;
         };
+        // it takes as long as two others
+        self.slices.left_over(1);
         self.slices.look();
         if let Some(l) = self.links.get(&i).map(|r| &r.link)
             && let LinkKind::Vlan { vid } = l.kind
@@ -145,74 +154,95 @@ impl Store {
 
     // -- forwarding domains -----------------------------------------------------------------------------------------
 
-    /// Domains that are to be looked at, and why their bridges' frames are the kernel's.
-    pub(crate) fn refresh_domains(&mut self, now: u64) {
-        let sets = std::mem::take(&mut self.topo.dirty.vlan_sets);
-        let single = std::mem::take(&mut self.topo.dirty.domains);
-        let mut bridges = std::mem::take(&mut self.topo.dirty.bridges);
-        bridges.extend(sets.iter().chain(single.iter().map(|d| &d.dev)));
-        let mut gone: BTreeSet<Domain> = BTreeSet::new();
-        let mut come: BTreeSet<Domain> = BTreeSet::new();
-        for b in &sets {
-            let wanted = self.domains_wanted(*b);
-            let there: BTreeSet<Domain> = self.topo.domains_of(*b).into_iter().collect();
-            gone.extend(there.difference(&wanted));
-            come.extend(wanted.difference(&there));
-        }
-        for d in single.iter().filter(|d| !sets.contains(&d.dev)) {
-            match (self.domain_wanted(*d), self.topo.fid_of.contains_key(d)) {
-                (true, false) => _ = come.insert(*d),
-                (false, true) => _ = gone.insert(*d),
-                _ => {}
+    /// Domains of the next bridge whose VLANs may be others: those that there are, and those that its ports ask for.
+    pub(crate) fn step_vlan_set(&mut self, now: u64) -> bool {
+        let Some(dev) = self.topo.dirty.vlan_sets.pop_first() else {
+            return false;
+        };
+        self.topo.looked_bridges.insert(dev);
+        let there = self.topo.domains_of(dev);
+        self.slices.left_over(there.len());
+        self.topo.dirty.domains.extend(there);
+        match self.topo.bridges.get(&dev) {
+            None => {}
+            Some((info, _)) if !info.vlan_filtering => {
+                self.topo.dirty.domains.insert(Domain { dev, vlan: 0 });
             }
+            Some(_) => self.walk(Walk::VlansIn(Span::new((dev, 0), (dev, u32::MAX))), now),
         }
-        for d in gone {
-            let Some(f) = self.topo.fid_of.remove(&d) else {
-                continue;
-            };
-            self.topo.domain_of.remove(&f);
-            self.fdb_failed.remove(&f);
-            // What the chip has learned there goes with it: if the domain comes back, it is to be written.
-            for (_, rec) in self.fdb.range_mut(FdbKey::in_domain(d).left()) {
-                rec.device = None;
-            }
-            self.hw.want::<Vlan>(f, None, now);
-            self.mark_domain(d);
-        }
-        for d in &come {
-            let f = self.hw.vlans.take();
-            self.topo.fid_of.insert(*d, f);
-            self.topo.domain_of.insert(f, *d);
-            self.mark_domain(*d);
-        }
-        for d in come.union(&single) {
-            if let Some(&f) = self.topo.fid_of.get(d) {
-                self.want_vlan(f, now);
-            }
-        }
-        for b in bridges {
-            let of_bridge = self.topo.bridges.get(&b).and_then(|b| b.1.clone());
-            let reason = of_bridge.or_else(|| self.bridge_device_reason(b));
-            let bridge = |r: &crate::topo::LinkRec| matches!(r.link.kind, LinkKind::Bridge(_));
-            if self.links.get(&b).is_some_and(bridge) {
-                self.set_reason(b, reason);
-            }
-        }
+        true
     }
 
-    fn domains_wanted(&self, bridge: u32) -> BTreeSet<Domain> {
-        let domain = |vlan| Domain { dev: bridge, vlan };
-        match self.topo.bridges.get(&bridge) {
-            None => BTreeSet::new(),
-            Some((info, _)) if !info.vlan_filtering => [domain(0)].into(),
-            Some(_) => {
-                let ports = self.devices_in(bridge).map(|l| l.ifindex);
-                let ports = ports.filter(|i| self.topo.port_of.contains_key(i));
-                ports
-                    .flat_map(|i| self.vlans_of(i).map(|v| domain(v.vid)))
-                    .collect()
-            }
+    /// The domains that one port of a bridge asks for.
+    pub(crate) fn step_vlans_in(&mut self, s: Span<(u32, u32)>) -> bool {
+        let Some(&at) = self.topo.within.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::VlansIn(s.behind(at)));
+        let (dev, i) = at;
+        if self.topo.port_of.contains_key(&i) {
+            let of_it: Vec<u16> = self.vlans_of(i).map(|v| v.vid).collect();
+            self.slices.costs(of_it.len());
+            let domains = of_it.into_iter().map(|vlan| Domain { dev, vlan });
+            self.topo.dirty.domains.extend(domains);
         }
+        true
+    }
+
+    /// Domains go before others come.
+    pub(crate) fn step_gone(&mut self, s: Span<Domain>, now: u64) -> bool {
+        let Some(&d) = self.topo.dirty.domains.range(s.left()).next() else {
+            return false;
+        };
+        self.slices.is_at(Walk::Gone(s.behind(d)));
+        if self.topo.fid_of.contains_key(&d) && !self.domain_wanted(d) {
+            self.domain_goes(d, now);
+        }
+        true
+    }
+
+    /// The next domain that is to be looked at.
+    pub(crate) fn step_come(&mut self, now: u64) -> bool {
+        let Some(d) = self.topo.dirty.domains.pop_first() else {
+            return false;
+        };
+        self.topo.looked_bridges.insert(d.dev);
+        if let Some(&f) = self.topo.fid_of.get(&d) {
+            self.want_vlan(f, now);
+        } else if self.domain_wanted(d) {
+            let f = self.hw.vlans.take();
+            self.topo.fid_of.insert(d, f);
+            self.topo.domain_of.insert(f, d);
+            self.mark_domain(d);
+            self.want_vlan(f, now);
+        }
+        true
+    }
+
+    fn domain_goes(&mut self, d: Domain, now: u64) {
+        let Some(f) = self.topo.fid_of.remove(&d) else {
+            return;
+        };
+        self.topo.domain_of.remove(&f);
+        self.fdb_failed.remove(&f);
+        // What the chip has learned there goes with it: if the domain comes back, it is to be written.
+        self.walk(Walk::Forget(FdbKey::in_domain(d)), now);
+        self.hw.want::<Vlan>(f, None, now);
+        self.mark_domain(d);
+    }
+
+    /// Why the frames of the next bridge are the kernel's.
+    pub(crate) fn step_bridge_reason(&mut self) -> bool {
+        let Some(b) = self.topo.looked_bridges.pop_first() else {
+            return false;
+        };
+        let of_bridge = self.topo.bridges.get(&b).and_then(|b| b.1.clone());
+        let reason = of_bridge.or_else(|| self.bridge_device_reason(b));
+        let bridge = |r: &crate::topo::LinkRec| matches!(r.link.kind, LinkKind::Bridge(_));
+        if self.links.get(&b).is_some_and(bridge) {
+            self.set_reason(b, reason);
+        }
+        true
     }
 
     fn domain_wanted(&self, d: Domain) -> bool {

@@ -557,10 +557,11 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     /// After every command each port's list is one that the kernel had since the last time nothing was under way, or
-    /// everything traps.
+    /// everything traps. Answers come between slices, too.
     #[test]
-    fn never_a_list_that_the_kernel_had_not(ops in prop::collection::vec(op(), 1..60)) {
+    fn never_a_list_that_the_kernel_had_not(ops in prop::collection::vec(op(), 1..60), slice in 1usize..16) {
         let mut r = rig("tiny");
+        r.store.set_slice(slice);
         let mut kernel: BTreeMap<u16, BTreeMap<u16, u16>> = BTreeMap::from([(1, BTreeMap::new()), (2, BTreeMap::new())]);
         let mut had: BTreeMap<u16, Vec<Vec<(u16, u16)>>> = BTreeMap::from([(1, vec![vec![]]), (2, vec![vec![]])]);
         let now = |k: &BTreeMap<u16, u16>| -> Vec<(u16, u16)> { k.values().map(|d| (*d, DROP)).collect() };

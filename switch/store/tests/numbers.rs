@@ -217,8 +217,30 @@ fn a_place_has_one_number() {
         Answer::Ways(vec![(1, mac(101))])
     );
     assert_eq!(r.chip.dump::<tnd_rif>(TND_CLS_RIF).len(), 2);
-    assert_eq!(r.store.rifs_failed(), 0);
+    assert!(r.store.rifs_failed().is_empty());
     r.chip.accounting();
+}
+
+/// A chip with room for one.
+#[test]
+fn a_router_interface_without_room_is_named() {
+    let mut p = profile("spectrum-sn2700");
+    p.pools.rif = 1;
+    let mut r = Rig::of(p, Policy::Trap);
+    r.begin();
+    interface(&mut r, 1);
+    r.end();
+    r.store.attach(Attach::Cold, 0);
+    r.settle();
+    let [there] = r.chip.rifs.keys().copied().collect::<Vec<_>>()[..] else {
+        panic!("{:?}", r.chip.rifs)
+    };
+    assert_eq!(r.store.device_of_rif(there), Some(11));
+    assert!(r.store.rifs_failed().is_empty());
+    interface(&mut r, 2);
+    r.settle();
+    assert_eq!(r.store.rifs_failed(), [12].into());
+    assert_eq!(r.store.device_of_rif(there), Some(11));
 }
 
 /// What the chip says is told of what its numbers stand for.

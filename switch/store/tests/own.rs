@@ -49,6 +49,35 @@ fn an_own_prefix_stays_own_beside_a_route_with_a_tos() {
     assert_eq!(reason(&mut r, "10.9.0.0/25"), Some(TND_TRAP_LOCAL as u8));
 }
 
+/// The audit asks a second store, which has all of it new.
+#[test]
+fn own_prefixes_that_lack_are_known_by_another_store() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    let of = tnd_route {
+        family: TND_AF_INET as u8,
+        prefix_len: 25,
+        addr: [10, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ..Default::default()
+    };
+    assert!(!r.store.is_own(&of));
+    let own = local("10.9.0.0/25", 12, RouteType::Local);
+    let Object::Route(route) = own.clone() else {
+        panic!("no route")
+    };
+    r.up(own);
+    assert!(r.store.is_own(&of));
+    assert!(!r.store.is_own(&tnd_route { vrf: 7, ..of }));
+    assert!(!r.store.is_own(&tnd_route {
+        prefix_len: 24,
+        ..of
+    }));
+    r.del(Key::Route(route.key));
+    r.settle();
+    assert!(!r.store.is_own(&of));
+    r.up(via("10.9.0.0/25", 11, "10.1.0.2"));
+    assert!(!r.store.is_own(&of));
+}
+
 #[test]
 fn an_own_route_that_another_hides_makes_no_prefix_own() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);

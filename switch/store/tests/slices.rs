@@ -194,12 +194,18 @@ fn a_target_that_changes_again_meanwhile() {
 
 /// Until nothing is left over: in many calls, none of which looks at more than a slice of entries.
 fn bounded(r: &mut Rig, event: Event) {
+    // a port's memberships, there and wanted, are one step
+    bounded_by(r, event, 2 * PORT_VLANS);
+}
+
+/// As [`bounded`]; so many looks at most are one step.
+fn bounded_by(r: &mut Rig, event: Event, step: usize) {
     let mut looks = r.store.looks();
     let mut most = |r: &Rig, what: &str| {
         let n = r.store.looks() - looks;
         looks = r.store.looks();
-        // the one that is told of is looked at besides; a port's memberships, there and wanted, are one step
-        assert!(n <= SLICE + 2 * PORT_VLANS, "{what} looks at {n}");
+        // the one that is told of is looked at besides
+        assert!(n <= SLICE + step, "{what} looks at {n}");
     };
     r.now += 1000;
     r.store.apply(event, r.now);
@@ -528,47 +534,197 @@ fn vlan_interfaces_look_again_in_slices() {
     assert_eq!(rifs(&mut r), ROUTES);
 }
 
-/// All is computed anew when a port's netdev goes: memberships port by port.
-#[test]
-fn memberships_are_computed_anew_in_slices() {
+/// A bridge with ports of a few VLANs each: all have the same, or each its own.
+fn with_vlans(own: bool) -> Rig {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
     r.store.set_slice(SLICE);
+    r.up(filtering());
+    for n in VLAN_PORTS {
+        r.up(Object::Link(member(n)));
+        for v in port_vlans(n, own) {
+            r.up(v);
+        }
+    }
+    r.settle();
+    r
+}
+
+const VLAN_PORTS: std::ops::RangeInclusive<u16> = 3..=3 + (ROUTES / PORT_VLANS) as u16;
+
+fn filtering() -> Object {
     let info = BridgeInfo {
         vlan_filtering: true,
         ageing_s: 300,
         ..BridgeInfo::default()
     };
-    r.up(Object::Link(Link {
+    Object::Link(Link {
         ifindex: BRIDGE,
         name: "br0".into(),
         kind: LinkKind::Bridge(info),
         mac: mac(50),
         ..swp(1)
-    }));
-    let ports = 3..=3 + (ROUTES / PORT_VLANS) as u16;
-    for n in ports {
-        r.up(Object::Link(member(n)));
-        for vid in 1..=PORT_VLANS as u16 {
-            r.up(Object::BridgeVlan(BridgeVlan {
-                ifindex: 10 + u32::from(n),
-                vid,
-                pvid: vid == 1,
-                untagged: vid == 1,
-                state: BR_STATE_FORWARDING,
-                unsupported: None,
-            }));
-        }
-    }
-    r.settle();
+    })
+}
+
+fn in_vlan(ifindex: u32, vid: u16, pvid: bool) -> Object {
+    Object::BridgeVlan(BridgeVlan {
+        ifindex,
+        vid,
+        pvid,
+        untagged: pvid,
+        state: BR_STATE_FORWARDING,
+        unsupported: None,
+    })
+}
+
+fn port_vlans(n: u16, own: bool) -> impl Iterator<Item = Object> {
+    let first = if own { n * PORT_VLANS as u16 } else { 1 };
+    let all = first..first + PORT_VLANS as u16;
+    all.map(move |vid| in_vlan(10 + u32::from(n), vid, vid == first))
+}
+
+/// All is computed anew when a port's netdev goes: memberships port by port.
+#[test]
+fn memberships_are_computed_anew_in_slices() {
+    let mut r = with_vlans(false);
     let members = r.chip.members.len();
     assert!(members >= ROUTES);
     let wholes = r.store.wholes();
     bounded(&mut r, Event::Remove(SRC, Key::Link(12)));
     assert!(r.store.wholes() > wholes);
     assert_eq!(r.chip.members.len(), members);
-    // and where all of them go
-    bounded(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)));
+    // and where all of them go: of each domain all ports are looked at
+    bounded_by(
+        &mut r,
+        Event::Remove(SRC, Key::Link(BRIDGE)),
+        1 + VLAN_PORTS.len(),
+    );
     assert_eq!(r.chip.members.len(), 0);
+}
+
+/// Of a domain that comes or goes all ports of its bridge are looked at, which is one step.
+#[test]
+fn domains_come_and_go_in_slices() {
+    let mut r = with_vlans(true);
+    let domains = r.chip.vlans.len();
+    assert!(domains >= ROUTES);
+    let step = 1 + VLAN_PORTS.len();
+    bounded_by(&mut r, Event::Remove(SRC, Key::Link(BRIDGE)), step);
+    assert_eq!(r.chip.vlans.len(), 0);
+    bounded_by(&mut r, up(filtering()), step);
+    assert_eq!(r.chip.vlans.len(), domains);
+}
+
+#[test]
+fn vlans_and_filters_of_a_device_go_in_slices() {
+    const DUMMY: u32 = 70;
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    let dummy = Link {
+        ifindex: DUMMY,
+        name: "dummy0".into(),
+        kind: LinkKind::Other("dummy".into()),
+        ..swp(1)
+    };
+    for filters in [false, true] {
+        r.up(Object::Link(dummy.clone()));
+        for n in 0..ROUTES as u16 {
+            r.up(match filters {
+                true => Object::Filter(Box::new(to_port_two(DUMMY, n))),
+                false => in_vlan(DUMMY, n + 1, false),
+            });
+        }
+        r.settle();
+        bounded(&mut r, Event::Remove(SRC, Key::Link(DUMMY)));
+    }
+}
+
+/// It sends packets to a UDP port there.
+fn to_port_two(ifindex: u32, n: u16) -> Filter {
+    use tandem_abi::raw::tnd_acl_key;
+    Filter {
+        key: FilterKey {
+            ifindex,
+            egress: false,
+            chain: 0,
+            priority: 10,
+            handle: 1 + u32::from(n),
+        },
+        text: format!("udp {n} to swp2"),
+        fields: tnd_acl_key {
+            ethertype: 0x0800,
+            protocol: 17,
+            dst_port: n,
+            ..tnd_acl_key::default()
+        },
+        mask: tnd_acl_key {
+            ethertype: u16::MAX,
+            protocol: u8::MAX,
+            dst_port: u16::MAX,
+            ..tnd_acl_key::default()
+        },
+        src_ports: None,
+        dst_ports: None,
+        verdict: FilterVerdict::Redirect(12),
+        mirror: None,
+        police: None,
+        kernel: None,
+    }
+}
+
+/// All rules of a list are others when the port that they send to is the kernel's; one of them is alone when its filter goes.
+#[test]
+fn rules_are_made_in_slices_and_alone() {
+    let mut r = two_ports("spectrum-sn2700", Policy::Trap);
+    r.store.set_slice(SLICE);
+    for n in 0..ROUTES as u16 {
+        r.up(Object::Filter(Box::new(to_port_two(11, n))));
+    }
+    r.settle();
+    let traps = |r: &mut Rig| {
+        let cls = tandem_abi::raw::TND_CLS_ACL_ENTRY;
+        let all = r.chip.dump::<tandem_abi::raw::tnd_acl_entry>(cls);
+        let traps = |e: &&tandem_abi::raw::tnd_acl_entry| e.action == tandem_abi::raw::TND_ACL_TRAP;
+        (all.iter().filter(traps).count(), all.len())
+    };
+    assert_eq!(traps(&mut r), (0, ROUTES));
+    let looks = r.store.looks();
+    r.del(Key::Filter(to_port_two(11, 7).key));
+    r.settle();
+    let n = r.store.looks() - looks;
+    assert!(n < SLICE, "{n} rules looked at");
+    r.up(Object::Filter(Box::new(to_port_two(11, 7))));
+    r.settle();
+    assert!(r.judge());
+    let above = Link {
+        ifindex: 71,
+        name: "macvlan0".into(),
+        kind: LinkKind::Other("macvlan".into()),
+        lower: 12,
+        ..swp(1)
+    };
+    bounded(&mut r, up(Object::Link(above)));
+    assert_eq!(traps(&mut r), (ROUTES, ROUTES));
+    bounded(&mut r, Event::Remove(SRC, Key::Link(71)));
+    assert_eq!(traps(&mut r), (0, ROUTES));
+}
+
+/// What a dump has confirmed is looked at as well, a slice at a time.
+#[test]
+fn what_a_dump_did_not_confirm_is_searched_in_slices() {
+    let mut r = with_vlans(false);
+    r.store
+        .apply(Event::BeginSync(SRC, KindSet::BRIDGE_VLAN), r.now);
+    let gone = *VLAN_PORTS.end();
+    for v in VLAN_PORTS
+        .filter(|n| *n != gone)
+        .flat_map(|n| port_vlans(n, false))
+    {
+        r.up(v);
+    }
+    let members = r.chip.members.len();
+    bounded(&mut r, Event::EndSync(SRC));
+    assert_eq!(r.chip.members.len(), members - PORT_VLANS);
 }
 
 /// Wide routes that change once more while they are queued: each looks whether it passes one below it, and a call at no more of

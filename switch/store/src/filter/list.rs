@@ -1,21 +1,29 @@
 //! An ACL table as far as the chip has come, and what people are told of it.
 
-use super::{At, List, list_id, stage};
+use super::{At, Shown, list_id, stage};
 use crate::Store;
 use crate::api::{FilterRow, State};
 use crate::hw::acl::{AclBind, AclTable};
 use crate::hw::table::Sent;
 use crate::hw::{Cls, HwClass, Ref, with_class};
-use crate::model::FilterVerdict;
+use crate::model::{FilterKey, FilterVerdict};
 use crate::reason::Reason;
+use crate::slices::{Span, Walk};
 use crate::sync::Phase;
-use std::collections::BTreeMap;
+
+/// Rules of any priority.
+const ALL: Span<u32> = Span::new(0, u32::MAX);
 
 impl Store {
     // -- a list, rule by rule -----------------------------------------------------------------------------------------
 
     /// Takes a list as far as the chip has come. See the head of this file for the order.
     pub(super) fn step_list(&mut self, at: At, now: u64) {
+        if !self.filters.looked.is_empty() {
+            // some of its rules may not be as they should be yet
+            self.filters.touched.insert(at);
+            return;
+        }
         let Some(l) = self.filters.lists.get(&at) else {
             return;
         };
@@ -28,7 +36,7 @@ impl Store {
             if bound.is_some() || moving {
                 return; // a list that is still asked is left whole
             }
-            self.want_rules(at, now);
+            self.walk(Walk::Due(at, true, ALL), now);
             self.hw.want::<AclTable>(table, None, now);
             return;
         }
@@ -58,36 +66,39 @@ impl Store {
                 return;
             }
         }
-        self.want_rules(at, now);
+        self.walk(Walk::Due(at, true, ALL), now);
     }
 
-    /// What has changed is wanted: first that some go.
-    fn want_rules(&mut self, at: At, now: u64) {
+    /// The next rule that has changed is wanted: first those that go.
+    pub(crate) fn step_due(&mut self, at: At, goes: bool, s: Span<u32>, now: u64) -> bool {
         let Some(l) = self.filters.lists.get_mut(&at) else {
-            return;
+            return false;
         };
-        let due = std::mem::take(&mut l.due);
-        let (come, go): (Vec<u32>, Vec<u32>) =
-            due.into_iter().partition(|p| l.target.contains_key(p));
-        for priority in go.into_iter().chain(come) {
-            let Some(l) = self.filters.lists.get_mut(&at) else {
-                return;
-            };
-            let want = l.target.get(&priority).cloned();
-            let id = match l.entries.get(&priority) {
-                Some(id) => *id,
-                None => {
-                    let id = self.hw.acl_entries.take();
-                    l.entries.insert(priority, id);
-                    self.filters.list_of.insert((Cls::AclEntry, id), at);
-                    self.filters.by_table.insert((Cls::AclEntry, id), priority);
-                    id
-                }
-            };
-            self.slices.look();
-            self.hw.want(id, want, now);
-            self.note_rule(at, priority);
+        let Some(&priority) = l.due.range(s.left()).next() else {
+            if goes {
+                self.slices.is_at(Walk::Due(at, false, ALL));
+            }
+            return goes;
+        };
+        self.slices.is_at(Walk::Due(at, goes, s.behind(priority)));
+        self.slices.look();
+        let want = l.target.get(&priority).cloned();
+        if want.is_none() != goes {
+            return true;
         }
+        let id = match l.entries.get(&priority) {
+            Some(id) => *id,
+            None => {
+                let id = self.hw.acl_entries.take();
+                l.entries.insert(priority, id);
+                self.filters.list_of.insert((Cls::AclEntry, id), at);
+                self.filters.by_table.insert((Cls::AclEntry, id), priority);
+                id
+            }
+        };
+        self.hw.want(id, want, now);
+        self.note_rule(at, priority);
+        true
     }
 
     /// Whether a rule is in hardware as it should be, has failed, and is wanted.
@@ -119,24 +130,16 @@ impl Store {
 
     /// A table, or what rules share, came to stand, or failed: rules go without, or get it back.
     pub(crate) fn rule_part_changed(&mut self, r: Ref) {
-        let part = self
-            .filters
-            .by_table
-            .get(&(r.cls, r.id))
-            .map(|id| (r.cls, *id));
-        let uses = |l: &List| match part {
-            Some(part) => l.used.contains(&part),
-            None => r.cls == Cls::AclTable && l.table == r.id,
-        };
-        let lists = self.filters.lists.iter().filter(|(_, l)| uses(l));
-        let (ports, of_them): (Vec<u16>, Vec<_>) = lists.map(|(at, l)| (at.0, &l.entries)).unzip();
-        let waiting: Vec<u32> = match (r.cls, self.filters.counted.get(&r.id)) {
-            (Cls::AclCounter, user) => user.and_then(|u| self.entry_at(u)).into_iter().collect(),
-            _ => of_them
-                .into_iter()
-                .flat_map(BTreeMap::values)
-                .copied()
-                .collect(),
+        let of = &self.filters;
+        let part = of.by_table.get(&(r.cls, r.id)).map(|id| (r.cls, *id));
+        let users: Vec<FilterKey> = part.into_iter().flat_map(|p| of.users(p)).collect();
+        let waiting: Vec<u32> = if r.cls == Cls::AclTable {
+            let lists = of.lists.values().filter(|l| l.table == r.id);
+            lists.flat_map(|l| l.entries.values()).copied().collect()
+        } else {
+            let rules = users.iter().filter_map(|k| of.shown.get(k));
+            let entry = |s: &Shown| of.lists.get(&s.at)?.entries.get(&s.priority).copied();
+            rules.filter_map(entry).collect()
         };
         for id in waiting {
             self.hw.retry_dependent(Ref::new(Cls::AclEntry, id));
@@ -154,9 +157,7 @@ impl Store {
             self.filters.parts_failed.insert(r);
         }
         if failed || had_failed {
-            let t = &mut self.topo;
-            let devices = ports.iter().filter_map(|p| t.if_of_port.get(p));
-            t.dirty.lists.extend(devices);
+            self.topo.dirty.rules.extend(users);
         }
     }
 
@@ -207,9 +208,6 @@ impl Store {
 
     /// A counter, policer or session.
     pub(crate) fn part_released(&mut self, r: Ref) {
-        if r.cls == Cls::AclCounter {
-            self.filters.counted.remove(&r.id);
-        }
         self.filters.parts_failed.remove(&r);
         if let Some(chip) = self.filters.by_table.remove(&(r.cls, r.id)) {
             self.filters.parts.remove(&(r.cls, chip));
@@ -256,10 +254,6 @@ impl Store {
         } else {
             self.step_list(at, 0);
         }
-    }
-
-    fn entry_at(&self, (at, priority): &(At, u32)) -> Option<u32> {
-        self.filters.lists.get(at)?.entries.get(priority).copied()
     }
 
     /// Why the chip can't even be told that a port's list is not whole: it has no lists. The ports that then trap by

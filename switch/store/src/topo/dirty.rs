@@ -19,7 +19,7 @@
 //!   VLAN of a bridge ────► domains, VLAN interfaces with its VID, rif (PVID)
 //!   address, sysctl of an interface, first and last gateway ─► rifs ─► gateways and neighbours on it, paths over it
 //!   domain, membership that failed, or no longer ─► bridges
-//!   filter at a port ────► lists of that port;  a port that has filters, or that they send to: lists of who asks
+//!   filter at a port ────► its rules;  a port that has filters, or that they send to: lists of who asks
 //! ```
 //!
 //! Each stage of [`Store::refresh_topology`] takes its set and fills those of later stages where its result is another
@@ -27,7 +27,7 @@
 
 use crate::Store;
 use crate::api::Domain;
-use crate::model::{BR_STATE_FORWARDING, BaseChain, BridgeVlan, Link, LinkKind, Rule};
+use crate::model::{BR_STATE_FORWARDING, BaseChain, BridgeVlan, FilterKey, Link, LinkKind, Rule};
 use crate::reason::Reason;
 use std::collections::BTreeSet;
 
@@ -64,6 +64,8 @@ pub(crate) struct Dirty {
     pub filters: bool,
     /// Devices whose filters are others.
     pub lists: BTreeSet<u32>,
+    /// Single filters of ports.
+    pub rules: BTreeSet<FilterKey>,
     /// Interfaces with another router interface: gateways and neighbours there.
     pub neighbours: BTreeSet<u32>,
     /// Domains that came, went or are other ones: stations and groups there.
@@ -81,7 +83,8 @@ impl Dirty {
     }
 }
 
-fn odd(v: &BridgeVlan) -> bool {
+/// One with a state or options of its own.
+pub(super) fn odd(v: &BridgeVlan) -> bool {
     v.state != BR_STATE_FORWARDING || v.unsupported.is_some()
 }
 
@@ -368,12 +371,10 @@ impl Store {
 
     /// A filter at a device came or went: at a port it is one of a list, elsewhere a reason to leave what passes there to
     /// the kernel.
-    pub(crate) fn filter_changed(&mut self, ifindex: u32) {
-        match self.links.get(&ifindex).map(|r| &r.link) {
-            Some(l) if matches!(l.kind, LinkKind::Swp { .. }) && self.bond_of(l).is_none() => {
-                self.topo.dirty.lists.insert(ifindex);
-            }
-            _ => self.mark_hooked(ifindex),
+    pub(crate) fn filter_changed(&mut self, k: &FilterKey) {
+        match self.alone(k.ifindex) {
+            true => _ = self.topo.dirty.rules.insert(*k),
+            false => self.mark_hooked(k.ifindex),
         }
     }
 
@@ -452,7 +453,9 @@ impl Store {
         }
         self.mark_vlan_device(d.dev, d.vlan);
         let t = &mut self.topo;
-        for (_, i) in t.within.range((d.dev, 0)..=(d.dev, u32::MAX)) {
+        let within = t.within.range((d.dev, 0)..=(d.dev, u32::MAX));
+        self.slices.costs(within.clone().count());
+        for (_, i) in within {
             let Some(port) = t.port_of.get(i) else {
                 continue;
             };
@@ -491,12 +494,6 @@ impl Store {
     pub(super) fn mark_everything(&mut self) {
         let t = &mut self.topo;
         t.reasons.clear();
-        t.odd_vlans = self
-            .vlans
-            .iter()
-            .filter(|(_, v)| odd(&v.0))
-            .map(|(k, _)| *k)
-            .collect();
         let d = &mut t.dirty;
         *d = Dirty::default();
         d.filters = true;

@@ -7,6 +7,7 @@ use crate::model::LinkKind;
 use crate::paths::Paths;
 use crate::sync::Phase;
 use crate::topo::Topo;
+use crate::topo::dirty::odd;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -210,6 +211,8 @@ impl Store {
                     of.vlans_on.insert((r.link.lower, vid, *i));
                 }
             }
+            let odd_ones = self.vlans.iter().filter(|(_, v)| odd(&v.0));
+            of.odd_vlans.extend(odd_ones.map(|(k, _)| *k));
             for (id, o) in &self.paths.objects {
                 paths.index_object(*id, None, Some(&o.0.kind));
             }
@@ -237,6 +240,7 @@ impl Store {
         look.set("is in", &t.within);
         look.set("is on", &t.above);
         look.set("VLAN interface", &t.vlans_on);
+        look.set("odd VLAN", &t.odd_vlans);
         look.rows(
             What::Named("is called"),
             t.names.iter().map(|x| (x.clone(), &())),
@@ -247,6 +251,11 @@ impl Store {
             false => &self.filters.sending,
         };
         look.set("filter to", to);
+        let used_by = match anew {
+            true => &self.filters.users_anew(),
+            false => &self.filters.users,
+        };
+        look.set("filter uses", used_by);
         look.rows(What::Named("member of groups"), m.iter().map(|x| (*x, &())));
         look.map("paths over", &p.leading);
         look.set("object on", &p.objects_on);
@@ -281,7 +290,6 @@ impl Store {
         look.set("switching", &t.switching);
         look.set("moving", &t.rif_moving);
         look.set("loose", &t.loose);
-        look.set("odd VLANs", &t.odd_vlans);
         look.map("router", [(&(), &t.router_reason)]);
         let ids = self.paths.ids();
         let targets = ids.iter().map(|p| (*p, &self.paths.sets[*p].target));

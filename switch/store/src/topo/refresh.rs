@@ -9,13 +9,16 @@ use crate::reason::Reason;
 use crate::slices::{FIRST_ADDRESS, LAST_ADDRESS, Span, Then, Walk};
 use tandem_abi::raw::TND_VID_ANY;
 
-/// What is to be done next of a look at the topology, where it goes in slices: memberships, VLAN interfaces, router
-/// interfaces, each with what comes before it.
+/// What is to be done next of a look at the topology, where it goes in slices: bridges and their domains, memberships,
+/// VLAN interfaces, router interfaces, rules of lists, each with what comes before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stage {
+    Bridges,
     Members,
     Ports,
     Rifs,
+    Rules,
+    Lists,
     Follow,
 }
 
@@ -47,10 +50,7 @@ impl Store {
             self.refresh_vrfs(now);
             self.mark_everything();
         }
-        self.refresh_bridges();
-        self.refresh_domains(now);
-        self.refresh_group_ports(now);
-        self.topo.stage = Some(Stage::Members);
+        self.topo.stage = Some(Stage::Bridges);
         self.next_stages(now);
     }
 
@@ -60,7 +60,18 @@ impl Store {
             && let Some(stage) = self.topo.stage
         {
             self.topo.stage = match stage {
+                Stage::Bridges => {
+                    // one of which an answer says more from here on is looked at after this
+                    self.topo.looked_bridges = std::mem::take(&mut self.topo.dirty.bridges);
+                    self.walk(Walk::Bridges(Span::new(0, u32::MAX)), now);
+                    self.walk(Walk::VlanSets, now);
+                    self.walk(Walk::Gone(Span::new(Domain::FIRST, Domain::LAST)), now);
+                    self.walk(Walk::Come, now);
+                    self.walk(Walk::BridgeReasons, now);
+                    Some(Stage::Members)
+                }
                 Stage::Members => {
+                    self.refresh_group_ports(now);
                     self.walk(Walk::Members, now);
                     Some(Stage::Ports)
                 }
@@ -72,10 +83,19 @@ impl Store {
                 Stage::Rifs => {
                     self.refresh_hidden();
                     self.walk(Walk::Rifs, now);
+                    Some(Stage::Rules)
+                }
+                Stage::Rules => {
+                    self.name_rules();
+                    self.walk(Walk::Rules, now);
+                    Some(Stage::Lists)
+                }
+                Stage::Lists => {
+                    self.end_unused(now);
+                    self.walk(Walk::Lists, now);
                     Some(Stage::Follow)
                 }
                 Stage::Follow => {
-                    self.refresh_filters(now);
                     self.follow(now);
                     None
                 }

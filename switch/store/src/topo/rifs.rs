@@ -24,6 +24,8 @@ impl Store {
     pub(crate) fn step_rifs(&mut self, now: u64) -> bool {
         let t = &mut self.topo;
         if let Some(i) = t.dirty.rifs.pop_first() {
+            // it takes as long as two others
+            self.slices.left_over(1);
             self.look_at_rif(i, now);
         } else if let Some((i, r)) = t.rifs_gone.pop_first() {
             self.rif_gone(i, r, now);

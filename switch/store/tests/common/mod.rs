@@ -433,7 +433,11 @@ pub struct Rig {
 
 impl Rig {
     pub fn new(profile_name: &str, policy: Policy) -> Rig {
-        let mut chip = Chip::new(profile(profile_name));
+        Rig::of(profile(profile_name), policy)
+    }
+
+    pub fn of(p: Profile, policy: Policy) -> Rig {
+        let mut chip = Chip::new(p);
         let store = Store::new(chip.config(policy));
         Rig {
             store,
@@ -447,14 +451,7 @@ impl Rig {
     pub fn tiny(routes: u32, policy: Policy) -> Rig {
         let mut p = profile("tiny");
         p.lpm4.size = routes;
-        let mut chip = Chip::new(p);
-        let store = Store::new(chip.config(policy));
-        Rig {
-            store,
-            chip,
-            now: 0,
-            judged: false,
-        }
+        Rig::of(p, policy)
     }
 
     pub fn up(&mut self, o: Object) {
