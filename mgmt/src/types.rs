@@ -501,6 +501,16 @@ pub struct AuditRequest {
     pub wait_s: f64,
 }
 
+/// Answer of `GET /v1/audit`: audits under way go on as long as `steps` does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuditProgress {
+    /// Counted since the daemon's start.
+    pub steps: u64,
+    /// What is done, or was last.
+    pub doing: String,
+}
+
 /// One difference that an audit found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -191,6 +191,7 @@ pub fn read_nhg(body: &[u8]) -> Result<(raw::tnd_nhg, Vec<raw::tnd_nhg_member>),
 }
 
 /// Reads a lease's lines.
+#[cfg(feature = "testing")]
 pub fn read_lease(body: &[u8]) -> Result<Vec<raw::tnd_lease_item>, BodyError> {
     let short = |need| BodyError::Short {
         have: body.len(),

@@ -39,6 +39,7 @@ const SYNC_MAX_MS: u64 = 600_000;
 pub(crate) struct Api {
     jobs: Jobs,
     instance: String,
+    audits: std::sync::Arc<audit::Progress>,
 }
 
 impl Api {
@@ -89,8 +90,12 @@ pub fn router(jobs: Jobs, instance: String) -> Router {
         .route("/v1/explain/{kind}", get(explain))
         .route("/v1/storm", post(storm))
         .route("/v1/sync", post(sync))
-        .route("/v1/audit", post(audit::audit))
-        .with_state(Api { jobs, instance })
+        .route("/v1/audit", get(audit::progress).post(audit::audit))
+        .with_state(Api {
+            jobs,
+            instance,
+            audits: std::sync::Arc::default(),
+        })
 }
 
 /// `GET /v1/status`: the common part, and the core's counters beside it.

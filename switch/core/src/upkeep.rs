@@ -18,7 +18,7 @@ use std::net::IpAddr;
 
 use tandem_abi::object::records;
 use tandem_abi::raw;
-use tandem_sal::{Event, PostError, Request};
+use tandem_sal::{Event, Pages, PostError, Request};
 use tandem_store::Settling;
 use tandem_store::model::{FdbKey, nud};
 use zerocopy::IntoBytes;
@@ -64,8 +64,8 @@ struct Resolve {
 enum FdbRead {
     #[default]
     Idle,
-    /// Entries so far.
-    Running(Vec<raw::tnd_fdb>),
+    /// Entries so far, and how far that is.
+    Running(Vec<raw::tnd_fdb>, Pages),
 }
 
 /// State of the upkeep.
@@ -75,7 +75,8 @@ pub(super) struct Upkeep {
     /// No neighbour is due before.
     resolve_ns: u64,
     activity_ns: u64,
-    activity_running: u8,
+    /// How far the reading of hit bits has come, by its number.
+    activity: BTreeMap<u64, Pages>,
     /// The chip's FDB is to be read.
     pub read_fdb: bool,
     /// What is to be done before it is read.
@@ -96,7 +97,7 @@ pub(super) struct Upkeep {
 
 impl Upkeep {
     pub(super) fn device_lost(&mut self) {
-        self.activity_running = 0;
+        self.activity.clear();
         self.fdb = FdbRead::Idle;
         self.suspects.clear();
     }
@@ -112,7 +113,7 @@ impl Upkeep {
     /// When the next thing is due; `chip`: there is one that is asked for hit bits.
     pub(super) fn next(&self, now: u64, chip: bool) -> Option<u64> {
         let resolve = (!self.unresolved.is_empty()).then_some(self.resolve_ns);
-        let activity = (chip && self.activity_running == 0).then_some(self.activity_ns);
+        let activity = (chip && self.activity.is_empty()).then_some(self.activity_ns);
         resolve
             .into_iter()
             .chain(activity)
@@ -130,7 +131,7 @@ impl Core {
         if self.control.is_none() || self.phase != super::Phase::Steady {
             return;
         }
-        if now >= self.upkeep.activity_ns && self.upkeep.activity_running == 0 {
+        if now >= self.upkeep.activity_ns && self.upkeep.activity.is_empty() {
             self.upkeep.activity_ns = now + ACTIVITY_NS;
             // what one change has to say comes within milliseconds
             let before = now.saturating_sub(SECOND_NS);
@@ -149,7 +150,7 @@ impl Core {
                 (ACT_NEXTHOP, raw::TND_CLS_NEXTHOP),
             ] {
                 if self.ask(token, raw::TND_OP_ACTIVITY, cls, 0, now) {
-                    self.upkeep.activity_running += 1;
+                    self.upkeep.activity.insert(token, Pages::default());
                 }
             }
         }
@@ -163,7 +164,7 @@ impl Core {
             self.upkeep.settling = None;
             self.upkeep.read_fdb = false;
             if self.ask(FDB, raw::TND_OP_DUMP, raw::TND_CLS_FDB, 0, now) {
-                self.upkeep.fdb = FdbRead::Running(Vec::new());
+                self.upkeep.fdb = FdbRead::Running(Vec::new(), Pages::default());
             } else {
                 self.upkeep.read_fdb = true;
             }
@@ -306,7 +307,10 @@ impl Core {
         now: u64,
     ) -> Option<(u64, u16, u16, u64)> {
         let ok = cpl.status == raw::TND_ST_OK;
-        let more = ok && cpl.result != 0;
+        let more = |pages: &mut Pages| match ok {
+            true => pages.goes_on(cpl.result),
+            false => Ok(false),
+        };
         match token {
             ACT_NEIGH | ACT_NEXTHOP => {
                 let used = self.used(token, output);
@@ -314,22 +318,27 @@ impl Core {
                     self.use_neighbour(ifindex, addr);
                 }
                 self.write_back();
-                if more {
+                // one without an end ends here, and begins anew at its time
+                if self.upkeep.activity.get_mut(&token).map(more) == Some(Ok(true)) {
                     return Some((token, cpl.op, cpl.cls, cpl.result));
                 }
-                self.upkeep.activity_running = self.upkeep.activity_running.saturating_sub(1);
+                self.upkeep.activity.remove(&token);
             }
             FDB => {
-                let FdbRead::Running(entries) = &mut self.upkeep.fdb else {
+                let FdbRead::Running(entries, pages) = &mut self.upkeep.fdb else {
                     return None;
                 };
                 entries.extend(records::<raw::tnd_fdb>(output).map(|(e, _)| e));
-                if more && entries.len() < FDB_MAX {
+                let more = more(pages);
+                if more == Ok(true) && entries.len() < FDB_MAX {
                     return Some((token, cpl.op, cpl.cls, cpl.result));
                 }
                 let entries = std::mem::take(entries);
                 self.upkeep.fdb = FdbRead::Idle;
-                if ok {
+                if let Err(why) = more {
+                    // what it lacks says nothing: it is read again when there is a reason
+                    self.warn(format!("the ASIC's FDB can't be read: {why}"));
+                } else if ok {
                     self.compare_fdb(&entries, now);
                 } else {
                     self.upkeep.read_fdb = true;
@@ -405,7 +414,7 @@ impl Core {
     pub(super) fn own_lost(&mut self, token: u64) {
         match token {
             ACT_NEIGH | ACT_NEXTHOP => {
-                self.upkeep.activity_running = self.upkeep.activity_running.saturating_sub(1);
+                self.upkeep.activity.remove(&token);
             }
             FDB => {
                 self.upkeep.fdb = FdbRead::Idle;

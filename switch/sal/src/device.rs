@@ -14,9 +14,7 @@ use tandem_abi::raw;
 
 use crate::SalError;
 use crate::control::{ControlCounters, Outcome, PostError, Request, SalControl};
-
-/// Records are asked for at most this often in one dump.
-const DUMP_STEPS_MAX: usize = 1 << 20;
+use crate::pages::Pages;
 
 /// The command half of an attached chip.
 pub trait Device: Send {
@@ -89,16 +87,16 @@ impl<'a> dyn Device + 'a {
     /// All objects of a class, each with what follows it.
     ///
     /// # Errors
-    /// As [`Device::call`].
+    /// As [`Device::call`]; or the list has no end.
     pub fn dump<T: Object>(&mut self, mut each: impl FnMut(T, &[u8])) -> Result<(), SalError> {
-        let mut cursor = 0;
-        for _ in 0..DUMP_STEPS_MAX {
+        let mut pages = Pages::default();
+        loop {
             let (cpl, out) = self.call(
                 "dump",
                 &Request {
                     op: raw::TND_OP_DUMP,
                     cls: T::CLASS,
-                    arg: cursor,
+                    arg: pages.cursor(),
                     output: true,
                     ..Default::default()
                 },
@@ -106,12 +104,12 @@ impl<'a> dyn Device + 'a {
             for (object, tail) in records::<T>(&out).take(cpl.out_count as usize) {
                 each(object, tail);
             }
-            cursor = cpl.result;
-            if cursor == 0 {
+            let more = pages.goes_on(cpl.result);
+            let what = "dump";
+            if !more.map_err(|why| SalError::List { what, why })? {
                 return Ok(());
             }
         }
-        Err(SalError::Timeout("dump"))
     }
 }
 

@@ -24,6 +24,7 @@ pub mod device;
 #[cfg(feature = "testing")]
 pub mod fuzz;
 pub mod io;
+mod pages;
 pub mod platform;
 mod session;
 #[cfg(feature = "testing")]
@@ -32,6 +33,7 @@ pub mod told;
 pub use control::{Outcome, PostError, Request, SalControl};
 pub use device::Device;
 pub use io::{Event, RxMeta, SalIo};
+pub use pages::{PAGES_MAX, Pages};
 pub use platform::{Platform, PlatformPort, Splits};
 pub use session::{Attach, Connected, Connecting, Sal};
 

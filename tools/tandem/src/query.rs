@@ -6,11 +6,11 @@ use crate::show::known_part;
 use crate::table::{cell, left, render};
 use crate::{Answer, Usage};
 use crate::{config, lifecycle};
-use anyhow::Result;
+use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tandem_mgmt::client::query;
-use tandem_mgmt::types::State;
+use tandem_mgmt::types::{AuditProgress, State};
 use tandem_mgmt::{Client, ClientError, Daemon, Instance};
 
 /// A daemon's status, `Null` when it does not run.
@@ -246,12 +246,33 @@ pub fn sync(instance: &Instance, timeout: f64, out: Out) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
+/// An audit that does not go on for so long has failed; one that does may take so long.
+const AUDIT_STANDS: Duration = Duration::from_secs(60);
+const AUDIT_MAX: Duration = Duration::from_secs(86_400);
+
 /// `tandem audit`: exit 1 when there are differences.
 pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Answer> {
     let limit = seconds(wait)?;
-    let v: Value = Client::to(instance, Daemon::Switchd)
-        .with_timeout(limit + Duration::from_secs(60))
-        .post("/v1/audit", &json!({"wait_s": limit.as_secs_f64()}))?;
+    let switchd = Client::to(instance, Daemon::Switchd);
+    let asks = switchd.clone().with_timeout(AUDIT_MAX);
+    let asked = std::thread::spawn(move || {
+        asks.post::<Value>("/v1/audit", &json!({"wait_s": limit.as_secs_f64()}))
+    });
+    let mut looked = Instant::now();
+    let mut watch = Watch {
+        seen: None,
+        end: looked + limit + AUDIT_STANDS,
+    };
+    while !asked.is_finished() {
+        std::thread::sleep(Duration::from_millis(10));
+        if looked.elapsed() >= Duration::from_secs(1) {
+            watch.look(switchd.get("/v1/audit").ok(), Instant::now())?;
+            looked = Instant::now();
+        }
+    }
+    let v = asked
+        .join()
+        .map_err(|_| anyhow!("the audit's thread died"))??;
     let items = get(&v, "items").as_array().cloned().unwrap_or_default();
     out.print(&v, || audit_text(&v, &items))?;
     Ok(if items.is_empty() {
@@ -259,6 +280,32 @@ pub fn audit(instance: &Instance, wait: f64, out: Out) -> Result<Answer> {
     } else {
         Answer::No
     })
+}
+
+/// Whether an audit goes on.
+struct Watch {
+    seen: Option<AuditProgress>,
+    /// It has failed if it does not until then.
+    end: Instant,
+}
+
+impl Watch {
+    fn look(&mut self, at: Option<AuditProgress>, now: Instant) -> Result<()> {
+        if at.is_some() && at != self.seen {
+            self.end = self.end.max(now + AUDIT_STANDS);
+            self.seen = at;
+        }
+        let doing = self
+            .seen
+            .as_ref()
+            .map_or("does not say how far it is", |at| &at.doing);
+        ensure!(
+            now <= self.end,
+            "switchd: the audit has not gone on for {} s: it {doing}; `tandem status` says more",
+            AUDIT_STANDS.as_secs()
+        );
+        Ok(())
+    }
 }
 
 fn audit_text(v: &Value, items: &[Value]) -> String {
@@ -420,6 +467,33 @@ mod tests {
         assert!(text.contains("trap, for 5 min"));
         assert!(text.contains("1 of ipv4-lpm"));
         assert!(text.lines().all(|l| !l.ends_with(' ')));
+    }
+
+    #[test]
+    fn an_audit_is_waited_for_as_long_as_it_goes_on() {
+        let start = Instant::now();
+        let after = |n: u32| start + AUDIT_STANDS * n;
+        let at = |steps| {
+            let doing = "reads the chip".into();
+            Some(AuditProgress { steps, doing })
+        };
+        let mut watch = Watch {
+            seen: None,
+            end: after(2),
+        };
+        // an older switchd does not say it
+        watch.look(None, after(2)).unwrap();
+        assert!(watch.look(None, after(2) + Duration::from_secs(1)).is_err());
+        for n in 3..100 {
+            watch.look(at(u64::from(n)), after(n)).unwrap();
+        }
+        watch.look(at(99), after(100)).unwrap();
+        let end = after(100) + Duration::from_secs(1);
+        let why = watch.look(at(99), end).unwrap_err().to_string();
+        assert!(
+            why.contains("has not gone on for 60 s: it reads the chip"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod unseen;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -26,7 +27,7 @@ use axum::Json;
 use axum::extract::State;
 use tandem_abi::raw;
 use tandem_mgmt::server::{ApiError, ApiResult};
-use tandem_mgmt::types::{AuditAnswer, AuditRequest, Difference};
+use tandem_mgmt::types::{AuditAnswer, AuditProgress, AuditRequest, Difference};
 use tandem_store::model::{Event, KindSet, SourceId};
 use tandem_store::{Page, Store};
 
@@ -44,6 +45,33 @@ const PAGE: usize = 10_000;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How far audits have come: who waits for one sees that it goes on.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    steps: AtomicU64,
+    doing: Mutex<&'static str>,
+}
+
+impl Progress {
+    fn begin(&self, doing: &'static str) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = doing;
+        self.step();
+    }
+
+    fn step(&self) {
+        self.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// `GET /v1/audit`
+pub(super) async fn progress(State(api): State<Api>) -> Json<AuditProgress> {
+    let doing = *(api.audits.doing.lock()).unwrap_or_else(PoisonError::into_inner);
+    Json(AuditProgress {
+        steps: api.audits.steps.load(Ordering::Relaxed),
+        doing: doing.into(),
+    })
+}
+
 /// `POST /v1/audit`
 pub(super) async fn audit(
     State(api): State<Api>,
@@ -60,6 +88,7 @@ pub(super) async fn audit(
     let mut last = wait.is_zero();
     loop {
         // what can't settle is compared as it is
+        api.audits.begin("waits until the chip has everything");
         let unsettled = api.settle(SETTLE).await.err();
         let mut answer = look(&api).await?;
         if let Some(why) = unsettled {
@@ -100,6 +129,7 @@ impl Asks for Api {
         &self,
         f: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, ApiError>> + Send {
+        self.audits.step();
         Api::ask(self, f)
     }
 
@@ -116,6 +146,7 @@ impl Asks for Api {
                 let _ = to.send(answer);
             }),
         };
+        self.audits.step();
         self.ask(|core| core.ask_chip(question)).await?;
         let (cpl, records) = tandem_mgmt::server::answered(super::CORE, answer)
             .await?
@@ -156,7 +187,8 @@ pub fn audit_own(core: &mut Core) -> Result<AuditAnswer, String> {
     let done = pin!(async {
         let base = base(&own).await?;
         let found = Chip::read(&own).await?;
-        let expected = base.expected(&found).map_err(ApiError::unavailable)?;
+        let expected = base.expected(&found, &Progress::default());
+        let expected = expected.map_err(ApiError::unavailable)?;
         compared(&own, &expected, &found, base.policy).await
     })
     .poll(&mut Context::from_waker(Waker::noop()));
@@ -185,7 +217,7 @@ struct Base {
 
 impl Base {
     /// Asks the kernel.
-    fn expected(&self, found: &Chip) -> Result<compare::Expected, String> {
+    fn expected(&self, found: &Chip, progress: &Progress) -> Result<compare::Expected, String> {
         if let Some(name) = &self.lost {
             return Err(format!(
                 "{name} is not there: it can't be asked what it wants"
@@ -193,6 +225,7 @@ impl Base {
         }
         let (mut said, mut unseen) = (Vec::new(), 0);
         for (n, source) in self.sources.iter().enumerate() {
+            progress.begin("asks a source for a dump");
             let mut objects = source.snapshot().map_err(|e| e.to_string())?;
             if n == 0 {
                 unseen = unseen::add(&mut objects, &self.several);
@@ -204,7 +237,9 @@ impl Base {
         }
         let (config, numbers) = (self.config.clone(), self.numbers.clone());
         let (owners, living) = (&self.owners, &self.living);
-        let mut expected = compare::Expected::of(owners, said, living, config, numbers, found);
+        progress.begin("computes what should be there");
+        let mut expected =
+            compare::Expected::of(owners, said, living, config, numbers, found, progress);
         expected.unseen = unseen;
         Ok(expected)
     }
@@ -261,13 +296,16 @@ async fn base(api: &impl Asks) -> Result<Base, ApiError> {
 async fn look(api: &Api) -> Result<AuditAnswer, ApiError> {
     let base = base(api).await?;
     let policy = base.policy;
+    api.audits.begin("reads the chip");
     // the chip is read first: what the kernel changes afterwards shows in the next look
     let found = std::sync::Arc::new(Chip::read(api).await?);
     let seen = std::sync::Arc::clone(&found);
-    let expected = tokio::task::spawn_blocking(move || base.expected(&seen))
+    let audits = std::sync::Arc::clone(&api.audits);
+    let expected = tokio::task::spawn_blocking(move || base.expected(&seen, &audits))
         .await
         .map_err(ApiError::internal)?
         .map_err(ApiError::unavailable)?;
+    api.audits.begin("compares");
     compared(api, &expected, &found, policy).await
 }
 

@@ -11,14 +11,12 @@ use std::collections::HashMap;
 
 use tandem_abi::object::{Object, fixed, records};
 use tandem_abi::raw;
-use tandem_sal::{Attach, Device, Request, SalError};
+use tandem_sal::{Attach, Device, Pages, Request, SalError};
 use tandem_store::{Config, Left, Policy};
 
 use super::Found;
 use crate::view::{SharedView, vlan_of};
 
-/// Pages of one class at most: in each the chip passes by thousands of places.
-const PAGES_MAX: usize = 1 << 16;
 /// Objects of one class at most, whatever the chip says that it has room for.
 const OBJECTS_MAX: usize = 1 << 20;
 /// So many of a class there may be in any chip: what its numbers tell apart.
@@ -52,10 +50,8 @@ const WARM: &[Part] = &[
 #[derive(Debug, Default)]
 pub struct Reading {
     parts: &'static [Part],
-    /// Where the part goes on that is read.
-    cursor: u64,
-    /// Pages of it so far.
-    pages: usize,
+    /// How far the part has come that is read.
+    pages: Pages,
     /// Objects in them.
     objects: usize,
     pools: Vec<raw::tnd_pool>,
@@ -99,7 +95,7 @@ impl Reading {
                 Some(_) => raw::TND_OP_DUMP,
             },
             cls: cls.unwrap_or(0),
-            arg: self.cursor,
+            arg: self.pages.cursor(),
             output: true,
             ..Request::default()
         };
@@ -109,7 +105,7 @@ impl Reading {
     /// Pages read of what is [asked](Self::ask).
     #[must_use]
     pub fn pages(&self) -> usize {
-        self.pages
+        self.pages.read()
     }
 
     /// The answer to what was [asked](Self::ask): one without a refusal.
@@ -124,26 +120,19 @@ impl Reading {
         let (objects, room) = (self.objects.saturating_add(count), self.room());
         let endless = |why| {
             let what = self.ask().map_or("", |(what, _)| what);
-            Err(SalError::List { what, why })
+            SalError::List { what, why }
         };
         if objects > room {
-            return endless(format!(
+            return Err(endless(format!(
                 "{objects} have come, and a chip of its size has {room} at most"
-            ));
+            )));
         }
-        if cpl.result != 0 && *part != Part::Pools {
-            if cpl.result <= self.cursor {
-                return endless(format!(
-                    "after page {} at {} it goes on at {}: that has no end",
-                    self.pages + 1,
-                    self.cursor,
-                    cpl.result
-                ));
-            }
-            if self.pages + 1 >= PAGES_MAX {
-                return endless(format!("it has more than {PAGES_MAX} pages"));
-            }
-        }
+        let mut pages = self.pages;
+        let more = match part {
+            // all pools are of one instant
+            Part::Pools => false,
+            _ => pages.goes_on(cpl.result).map_err(endless)?,
+        };
         let left = &mut self.left;
         match part {
             Part::Pools => self.pools.extend(fixed::<raw::tnd_pool>(out).take(count)),
@@ -163,14 +152,9 @@ impl Reading {
             }
             Part::Fdb => plain(out, count).for_each(|e| self.entry(&e)),
         }
-        (self.pages, self.objects) = (self.pages + 1, objects);
-        self.cursor = match part {
-            // all pools are of one instant
-            Part::Pools => 0,
-            _ => cpl.result,
-        };
-        if self.cursor == 0 {
-            (self.parts, self.pages, self.objects) = (rest, 0, 0);
+        (self.pages, self.objects) = (pages, objects);
+        if !more {
+            (self.parts, self.pages, self.objects) = (rest, Pages::default(), 0);
         }
         Ok(())
     }
@@ -342,7 +326,7 @@ mod tests {
         assert!(why.contains("4294967295 have come"), "{why}");
         // pages with nothing in them
         let (pages, why) = endless(&mut of(10), 0, 1);
-        assert_eq!(pages, PAGES_MAX - 1, "{why}");
+        assert_eq!(pages, tandem_sal::PAGES_MAX - 1, "{why}");
         // each class has its own
         let mut reading = of(10);
         for class in ["ports", "router interfaces", "memberships of VLANs", "FDB"] {

@@ -5,15 +5,12 @@ use std::collections::HashMap;
 use tandem_abi::object::{Object, ObjectKey, fixed, read_object, records};
 use tandem_abi::raw;
 use tandem_mgmt::server::ApiError;
-use tandem_sal::Request;
+use tandem_sal::{Pages, Request};
 use zerocopy::IntoBytes;
 
 use super::Asks;
 use super::compare::{Gather, plain};
 use crate::Core;
-
-/// Steps of one dump at most.
-const STEPS_MAX: usize = 1 << 16;
 
 /// Domain, family, group, source.
 pub(super) type GroupName = (u16, u8, [u8; 16], [u8; 16]);
@@ -160,16 +157,16 @@ impl Chip {
 
 /// One class of the chip, a step at a time.
 async fn dump(api: &impl Asks, cls: u16, mut put: impl FnMut(&[u8])) -> Result<(), ApiError> {
-    let mut cursor = 0;
-    for _ in 0..STEPS_MAX {
-        let (bytes, next) = api.dump(cls, cursor).await?;
+    let mut pages = Pages::default();
+    loop {
+        let (bytes, next) = api.dump(cls, pages.cursor()).await?;
         put(&bytes);
-        cursor = next;
-        if cursor == 0 {
-            break;
+        let more = pages.goes_on(next);
+        let more = more.map_err(|why| format!("the chip's list of class {cls}: {why}"));
+        if !more.map_err(ApiError::unavailable)? {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 /// Packets by counter of rules.

@@ -15,7 +15,7 @@ use tandem_store::{
 };
 
 use super::chip::{Chip, same};
-use super::{Asks, PAGE, listed};
+use super::{Asks, PAGE, Progress, listed};
 
 /// Differences reported at most; there is one line for the rest.
 const MAX: usize = 1000;
@@ -43,6 +43,7 @@ impl Expected {
         config: Config,
         numbers: Left,
         found: &Chip,
+        progress: &Progress,
     ) -> Expected {
         let mut store = Store::new(Config {
             // an endless chip: no reserves, nothing fails
@@ -63,10 +64,12 @@ impl Expected {
         store.set_sources(owners);
         for event in said {
             super::say(&mut store, event);
+            progress.step();
         }
         let mut chip = Chip::default();
         let mut planned: Vec<Planned> = Vec::new();
         for _ in 0..ROUNDS {
+            progress.step();
             planned.clear();
             store.plan(&mut planned, 1);
             if planned.is_empty() {
@@ -344,7 +347,9 @@ pub(super) async fn tables(
     });
     // where an own IPv4 prefix is not there the chip does not know who claims to be from there: it may route none of that VRF. With
     // more room it might be left out, as the prefix above it would answer
-    let own = api.ask(|core| core.store.own_missing()).await?;
+    let mut own = api.ask(|core| core.store.own_missing()).await?;
+    // one that nobody wants any more is no reason
+    own.retain(|r| expected.store.is_own(r));
     let stands = |r: &raw::tnd_route| {
         let there = found.routes.get(&r.key());
         there.is_some_and(|f| (f.action, f.reason) == (r.action, r.reason))
@@ -354,11 +359,12 @@ pub(super) async fn tables(
     for r in rifs.values_mut().filter(|r| lacking.contains(&r.vrf)) {
         r.flags &= !raw::TND_RIF_V4;
     }
-    let missing = |k: &&_| !found.rifs.contains_key(*k);
     let failed = api.ask(|core| core.store.rifs_failed()).await?;
-    if failed == rifs.keys().filter(missing).count() {
-        rifs.retain(|k, _| found.rifs.contains_key(k));
-    }
+    let fails = |rif: u16| {
+        let device = expected.store.device_of_rif(rif);
+        device.is_some_and(|i| failed.contains(&i))
+    };
+    rifs.retain(|k, _| found.rifs.contains_key(k) || !fails(*k));
     plain(
         &mut g,
         "rif",
@@ -416,12 +422,13 @@ fn fitting(want: &Chip, found: &Chip, without_room: impl Fn(u16) -> bool) -> Chi
             w.flags |= raw::TND_PORT_TRAP_ALL;
         }
     }
-    let members = want.members.clone();
-    want.vlans.retain(|fid, _| {
-        let mut inside = members.iter().filter(|(_, m)| m.fid == *fid).peekable();
-        let excused = inside.peek().is_some() && inside.all(|((port, _), _)| without_room(*port));
-        found.vlans.contains_key(fid) || !excused
-    });
+    // of each domain whether all of its ports say so
+    let mut excused: HashMap<u16, bool> = HashMap::new();
+    for ((port, _), m) in &want.members {
+        *excused.entry(m.fid).or_insert(true) &= without_room(*port);
+    }
+    want.vlans
+        .retain(|fid, _| found.vlans.contains_key(fid) || excused.get(fid) != Some(&true));
     want.members
         .retain(|k, _| found.members.contains_key(k) || !without_room(k.0));
     want
@@ -430,17 +437,15 @@ fn fitting(want: &Chip, found: &Chip, without_room: impl Fn(u16) -> bool) -> Chi
 /// The chip's VLANs, without the trap of unknown unicast where an FDB entry does not fit: it has to be there.
 fn incomplete(want: &Chip, found: &Chip) -> HashMap<u16, raw::tnd_vlan> {
     let mut vlans = found.vlans.clone();
+    let missing = want.fdb.keys().filter(|k| !found.fdb.contains_key(*k));
+    let missing: HashSet<u16> = missing.map(|k| k.0).collect();
+    let lacks = super::groups::lacks(want, found);
     for (fid, v) in &mut vlans {
-        let missing = |k: &&(u16, [u8; 6])| k.0 == *fid && !found.fdb.contains_key(*k);
-        let wanted = want
-            .vlans
-            .get(fid)
-            .is_some_and(|w| w.flags & raw::TND_VLAN_UC_TRAP != 0);
-        if !wanted && want.fdb.keys().any(|k| missing(&k)) {
+        let wanted = want.vlans.get(fid).map_or(0, |w| w.flags);
+        if wanted & raw::TND_VLAN_UC_TRAP == 0 && missing.contains(fid) {
             v.flags &= !raw::TND_VLAN_UC_TRAP;
         }
-        let wanted = want.vlans.get(fid).map_or(0, |w| w.flags);
-        v.flags = super::groups::as_wanted(*fid, v.flags, wanted, want, found);
+        v.flags = super::groups::as_wanted(*fid, v.flags, wanted, &lacks);
     }
     vlans
 }
@@ -473,7 +478,8 @@ async fn rules(api: &impl Asks, g: &mut Gather, want: &Chip, found: &Chip) -> Re
     let traps = |e: Option<&raw::tnd_acl_entry>| e.is_some_and(|e| e.action == raw::TND_ACL_TRAP);
     // one that traps anyway may be without its range of ports
     let lacks = |have: u32, want: u32| have == 0 && want != 0;
-    let mut parts_lack = api.ask(|core| core.store.rules_that_trap()).await?;
+    let parts_lack = api.ask(|core| core.store.rules_that_trap()).await?;
+    let mut parts_lack: HashSet<(u32, u32)> = parts_lack.into_iter().collect();
     parts_lack.retain(|rule| {
         let (have, want) = (found.acl_rules.get(rule), want.acl_rules.get(rule));
         let lacks_range = have.zip(want).is_some_and(|(f, w)| {

@@ -21,16 +21,21 @@ const MODES: [(u8, u32, u32); 2] = [
     ),
 ];
 
-/// An entry that should be there is not: there is no room for it.
-fn missing(want: &Chip, found: &Chip, of: impl Fn(&GroupName) -> bool) -> bool {
-    want.mdb.keys().any(|k| of(k) && !found.mdb.contains_key(k))
+/// Entries that should be there and are not: there is no room for them.
+fn missing<'a>(want: &'a Chip, found: &'a Chip) -> impl Iterator<Item = &'a GroupName> {
+    want.mdb.keys().filter(|k| !found.mdb.contains_key(*k))
+}
+
+/// Domains and families of such.
+pub(super) fn lacks(want: &Chip, found: &Chip) -> HashSet<(u16, u8)> {
+    missing(want, found).map(|k| (k.0, k.1)).collect()
 }
 
 /// A domain's flags without the traps that have a cause: an entry that is not there, a querier that is not sure yet.
-pub(super) fn as_wanted(fid: u16, has: u32, wanted: u32, want: &Chip, found: &Chip) -> u32 {
+pub(super) fn as_wanted(fid: u16, has: u32, wanted: u32, missing: &HashSet<(u16, u8)>) -> u32 {
     let mut flags = has;
     for (family, members, trap) in MODES {
-        let lacks = missing(want, found, |k| k.0 == fid && k.1 == family);
+        let lacks = missing.contains(&(fid, family));
         let differs = (has ^ wanted) & (members | trap) != 0;
         let all_of_it = has & (members | trap) == trap;
         if differs && has & trap != 0 && (lacks || all_of_it) {
@@ -43,7 +48,7 @@ pub(super) fn as_wanted(fid: u16, has: u32, wanted: u32, want: &Chip, found: &Ch
             flags = flags & !cpu | wanted & cpu;
         }
     }
-    if missing(want, found, |k| k.0 == fid && k.1 == 0) {
+    if missing.contains(&(fid, 0)) {
         flags = flags & !raw::TND_VLAN_MAC_TRAP | wanted & raw::TND_VLAN_MAC_TRAP;
     }
     flags
@@ -72,6 +77,9 @@ pub(super) fn texts(
         e.is_some_and(|e| e.action == raw::TND_ACT_TRAP)
     };
     let any = |k: &GroupName| (k.0, k.1, k.2, [0; 16]);
+    // groups of all sources that stand in for one that has none
+    let sources = missing(want, found).filter(|o| o.3 != [0; 16]);
+    let stand_in: HashSet<GroupName> = sources.map(any).collect();
     let excused = |k: &GroupName| {
         if !found.mdb.contains_key(k) {
             if floods(k) && no_room.contains(&group(k)) {
@@ -80,9 +88,7 @@ pub(super) fn texts(
             let covered = !want.mdb.contains_key(&any(k)) || trapped(&any(k));
             return traps(k) && (k.3 == [0; 16] || covered);
         }
-        // it stands in for a source that has none
-        let source = |o: &GroupName| any(o) == *k && o.3 != [0; 16];
-        trapped(k) && missing(want, found, source)
+        trapped(k) && stand_in.contains(k)
     };
     let all = of.mdb.iter().filter(|(k, _)| !excused(k));
     all.map(|(k, e)| (name(k), format!("{e:?}"))).collect()
