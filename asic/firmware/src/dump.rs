@@ -56,6 +56,14 @@ impl Firmware {
         (cmd.out_size as usize).min(MAX_OUT)
     }
 
+    fn writer<'a>(&self, cmd: &raw::tnd_cmd, out: &'a mut Vec<u8>) -> Writer<'a> {
+        Writer {
+            out,
+            room: self.out_room(cmd),
+            count: 0,
+        }
+    }
+
     /// DUMP of a class from cursor `arg` on.
     pub(crate) fn dump(
         &mut self,
@@ -63,12 +71,7 @@ impl Firmware {
         out: &mut Vec<u8>,
         cpl: &mut raw::tnd_cpl,
     ) -> Result<(), Failure> {
-        let room = self.out_room(cmd);
-        let mut w = Writer {
-            out,
-            room,
-            count: 0,
-        };
+        let mut w = self.writer(cmd, out);
         let cursor = cmd.arg;
         let low = cursor as u32;
         if cursor >= SECOND && !classes::of(cmd.cls).is_some_and(|c| c.wide) {
@@ -218,12 +221,7 @@ impl Firmware {
         out: &mut Vec<u8>,
         cpl: &mut raw::tnd_cpl,
     ) -> Result<(), Failure> {
-        let room = self.out_room(cmd);
-        let mut w = Writer {
-            out,
-            room,
-            count: 0,
-        };
+        let mut w = self.writer(cmd, out);
         let low = cmd.arg as u32;
         let next = match cmd.cls {
             raw::TND_CLS_FDB | raw::TND_CLS_NEIGH => {
@@ -327,12 +325,7 @@ impl Firmware {
         out: &mut Vec<u8>,
         cpl: &mut raw::tnd_cpl,
     ) -> Result<(), Failure> {
-        let room = self.out_room(cmd);
-        let mut w = Writer {
-            out,
-            room,
-            count: 0,
-        };
+        let mut w = self.writer(cmd, out);
         for id in PoolId::ALL {
             let row = self.pool_row(id);
             if !w.put(|out| out.extend(row.as_bytes())) {

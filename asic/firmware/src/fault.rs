@@ -47,6 +47,21 @@ pub struct Fault {
     pub count: u64,
 }
 
+impl Fault {
+    /// Of the next command, whichever that is.
+    #[must_use]
+    pub fn of(action: FaultAction) -> Fault {
+        Fault {
+            action,
+            op: None,
+            cls: None,
+            pool: None,
+            after: 1,
+            count: 1,
+        }
+    }
+}
+
 fn one() -> u64 {
     1
 }

@@ -181,12 +181,11 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
                 _ => raw::TND_OP_CREATE,
             };
             let fault = Fault {
-                action: FaultAction::Fail,
                 op: Some(op),
                 cls,
-                pool: None,
                 after: nth,
                 count,
+                ..Fault::of(FaultAction::Fail)
             };
             asic.fw.faults.add(fault)?;
             Ok(words(&fault))
@@ -200,45 +199,31 @@ pub fn apply(asic: &mut Asic, request: Request) -> Result<String, String> {
                     format!("no pool '{table}': there are {}", names.join(", "))
                 })?;
             asic.fw.faults.add(Fault {
-                action: FaultAction::Fail,
                 op: Some(raw::TND_OP_CREATE),
-                cls: None,
                 pool: Some(pool as u16),
-                after: 1,
                 count: 0,
+                ..Fault::of(FaultAction::Fail)
             })?;
             Ok(format!("{table} takes nothing any more"))
         }
         Request::Delay { ms } => {
             asic.fw.faults.add(Fault {
-                action: FaultAction::Delay(ms.saturating_mul(1_000_000)),
-                op: None,
-                cls: None,
-                pool: None,
-                after: 1,
                 count: 0,
+                ..Fault::of(FaultAction::Delay(ms.saturating_mul(1_000_000)))
             })?;
             Ok(format!("every command takes {ms} ms longer"))
         }
         Request::Drop { nth } => {
             asic.fw.faults.add(Fault {
-                action: FaultAction::DropCompletion,
-                op: None,
-                cls: None,
-                pool: None,
                 after: nth,
-                count: 1,
+                ..Fault::of(FaultAction::DropCompletion)
             })?;
             Ok(format!("completion {nth} never comes"))
         }
         Request::Duplicate { nth } => {
             asic.fw.faults.add(Fault {
-                action: FaultAction::DuplicateCompletion,
-                op: None,
-                cls: None,
-                pool: None,
                 after: nth,
-                count: 1,
+                ..Fault::of(FaultAction::DuplicateCompletion)
             })?;
             Ok(format!("completion {nth} comes twice"))
         }
