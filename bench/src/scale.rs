@@ -11,13 +11,16 @@
 //! Each event comes with the one that takes it back, so that the next pair finds the shape as it was. What depends on
 //! an event is counted in commands to the chip.
 
+mod objects;
+
 use crate::Options;
 use crate::report::{Row, Target};
 use anyhow::{Context, Result, ensure};
+use objects::*;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr};
-use tandem_abi::raw::{TND_OP_SNAPSHOT, tnd_acl_key, tnd_cmd, tnd_cpl};
+use std::net::Ipv4Addr;
+use tandem_abi::raw::{TND_OP_SNAPSHOT, tnd_cmd, tnd_cpl};
 use tandem_firmware::{Firmware, Profile};
 use tandem_store::model::*;
 use tandem_store::{Attach, Completion, Config, Planned, Store};
@@ -54,8 +57,19 @@ struct Bed {
     commands: u64,
 }
 
-/// Its name, whether entries depend on it, and the events with their reverse.
-type Change = (&'static str, bool, Vec<Vec<Event>>);
+/// What depends on an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depends {
+    /// Nothing of the shape.
+    None,
+    /// Entries that are written.
+    Entries,
+    /// All of the shape is looked at, and little is written.
+    All,
+}
+
+/// Its name, what depends on it, and the events with their reverse.
+type Change = (&'static str, Depends, Vec<Vec<Event>>);
 
 /// What an event and its reverse cost.
 #[derive(Clone, Copy)]
@@ -195,190 +209,6 @@ impl Bed {
     }
 }
 
-// -- objects ----------------------------------------------------------------------------------------------------------
-
-fn link(ifindex: u32, name: String, kind: LinkKind) -> Link {
-    let [_, b, c, d] = ifindex.to_be_bytes();
-    Link {
-        ifindex,
-        name,
-        kind,
-        master: 0,
-        lower: 0,
-        promiscuous: false,
-        admin_up: true,
-        carrier: true,
-        mtu: 1500,
-        mac: [2, 0, 0, b, c, d],
-        bridge_port: None,
-        bond_active: false,
-        mc_forwarding: false,
-    }
-}
-
-fn swp(port: u16) -> Link {
-    link(
-        u32::from(port),
-        format!("swp{port}"),
-        LinkKind::Swp { port },
-    )
-}
-
-fn joined(port: u16, bridge: u32) -> Link {
-    Link {
-        master: bridge,
-        bridge_port: Some(BridgePort::default()),
-        ..swp(port)
-    }
-}
-
-/// The bond's port.
-fn bonded(active: bool) -> Link {
-    Link {
-        master: BOND,
-        bond_active: active,
-        carrier: active,
-        ..swp(BONDED)
-    }
-}
-
-fn bridge(ifindex: u32, vlan_filtering: bool) -> Link {
-    let info = BridgeInfo {
-        vlan_filtering,
-        ageing_s: 300,
-        ..BridgeInfo::default()
-    };
-    link(ifindex, format!("br{ifindex}"), LinkKind::Bridge(info))
-}
-
-fn vlan_interface(ifindex: u32, vid: u16, lower: &Link) -> Link {
-    Link {
-        lower: lower.ifindex,
-        mac: lower.mac,
-        ..link(ifindex, format!("v{ifindex}"), LinkKind::Vlan { vid })
-    }
-}
-
-fn vlan(ifindex: u32, vid: u16) -> Object {
-    Object::BridgeVlan(BridgeVlan {
-        ifindex,
-        vid,
-        pvid: false,
-        untagged: false,
-        state: 3,
-        unsupported: None,
-    })
-}
-
-fn hop(ifindex: u32, gateway: Option<Ipv4Addr>) -> NextHop {
-    NextHop {
-        ifindex,
-        gateway: gateway.map(IpAddr::from),
-        weight: 1,
-        dead: false,
-        linkdown: false,
-        onlink: false,
-    }
-}
-
-fn route(prefix: (Ipv4Addr, u8), table: u32, kind: RouteType, to: NextHop) -> Result<Object> {
-    let scope = match (kind, to.gateway) {
-        (RouteType::Local, _) => 254,
-        (_, None) => 253,
-        _ => 0,
-    };
-    Ok(Object::Route(Route {
-        key: RouteKey {
-            table,
-            prefix: ipnet::Ipv4Net::new(prefix.0, prefix.1)?.into(),
-            tos: 0,
-            metric: 0,
-            position: 0,
-        },
-        kind,
-        scope,
-        protocol: 2,
-        prefsrc: None,
-        nexthops: RouteNextHops::One(to),
-        unsupported: None,
-    }))
-}
-
-fn address(ifindex: u32, a: Ipv4Addr) -> Addr {
-    Addr {
-        ifindex,
-        addr: a.into(),
-        prefix_len: 24,
-    }
-}
-
-fn forwarding(ifindex: u32) -> Object {
-    Object::Netconf(Netconf {
-        family: Family::V4,
-        scope: ConfScope::Interface(ifindex),
-        forwarding: Some(true),
-        rp_filter: Some(0),
-        ignore_linkdown: Some(false),
-        send_redirects: Some(true),
-        disabled: None,
-    })
-}
-
-/// Without them everything routed traps.
-fn kernel_rules() -> [Object; 2] {
-    [(0, TABLE_LOCAL), (32766, TABLE_MAIN)].map(|(priority, table)| {
-        Object::Rule(Rule {
-            family: Family::V4,
-            priority,
-            table,
-            is_default: true,
-            l3mdev: false,
-            iif: String::new(),
-            text: format!("from all lookup {table}"),
-        })
-    })
-}
-
-fn filter() -> Filter {
-    Filter {
-        key: FilterKey {
-            ifindex: u32::from(SPARE),
-            egress: false,
-            chain: 0,
-            priority: 10,
-            handle: 1,
-        },
-        text: String::from("drop"),
-        fields: tnd_acl_key::default(),
-        mask: tnd_acl_key::default(),
-        src_ports: None,
-        dst_ports: None,
-        verdict: FilterVerdict::Drop,
-        mirror: None,
-        police: None,
-        kernel: None,
-    }
-}
-
-/// An interface with 10.A.B.1/24, as the kernel tells of it, and a neighbour 10.A.B.2.
-fn addressed(ifindex: u32, net: u32) -> Result<Vec<Object>> {
-    let at = |host: u32| Ipv4Addr::from((10 << 24) + (net << 8) + host);
-    let own = hop(ifindex, None);
-    Ok(vec![
-        forwarding(ifindex),
-        Object::Addr(address(ifindex, at(1))),
-        route((at(1), 32), TABLE_LOCAL, RouteType::Local, own)?,
-        route((at(0), 24), TABLE_MAIN, RouteType::Unicast, own)?,
-        route((at(255), 32), TABLE_LOCAL, RouteType::Broadcast, own)?,
-        Object::Neigh(Neigh {
-            ifindex,
-            addr: at(2).into(),
-            mac: [2, 1, 0, 0, (net >> 8) as u8, net as u8],
-            state: nud::REACHABLE,
-        }),
-    ])
-}
-
 // -- shapes -----------------------------------------------------------------------------------------------------------
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -387,15 +217,17 @@ enum Shape {
     Members,
     Bridges,
     Lists,
+    List,
     Routes,
 }
 
 impl Shape {
-    const ALL: [Shape; 5] = [
+    const ALL: [Shape; 6] = [
         Shape::Interfaces,
         Shape::Members,
         Shape::Bridges,
         Shape::Lists,
+        Shape::List,
         Shape::Routes,
     ];
 
@@ -405,6 +237,7 @@ impl Shape {
             Shape::Members => "VLANs on 46 ports",
             Shape::Bridges => "bridges",
             Shape::Lists => "filters on 46 ports",
+            Shape::List => "filters on one port",
             Shape::Routes => "routes",
         }
     }
@@ -413,7 +246,7 @@ impl Shape {
         match self {
             Shape::Interfaces | Shape::Members => VLANS,
             Shape::Bridges => BRIDGES,
-            Shape::Lists => FILTERS,
+            Shape::Lists | Shape::List => FILTERS,
             Shape::Routes => routes,
         }
     }
@@ -431,16 +264,7 @@ impl Shape {
         }
         let red = link(VRF, "red".into(), LinkKind::Vrf { table: 100 });
         bed.up(Object::Link(red));
-        let info = BondInfo {
-            lag: 1,
-            hash: 0,
-            unsupported: None,
-        };
-        bed.up(Object::Link(link(
-            BOND,
-            "bond0".into(),
-            LinkKind::Bond(info),
-        )));
+        bed.up(Object::Link(bond(None)));
         bed.up(Object::Link(bonded(true)));
         match self {
             Shape::Interfaces | Shape::Members => {
@@ -496,6 +320,13 @@ impl Shape {
                     bed.up(Object::Filter(Box::new(f)));
                 }
             }
+            Shape::List => {
+                bed.up(Object::Link(swp(1)));
+                bed.up(Object::Link(swp(2)));
+                for k in 0..n {
+                    bed.up(Object::Filter(Box::new(to_port_two(k))));
+                }
+            }
             Shape::Routes => {
                 bed.up(Object::Link(swp(1)));
                 for o in addressed(1, 1)? {
@@ -516,6 +347,7 @@ impl Shape {
         let set = |o: Object| vec![Event::Upsert(SRC, o)];
         let gone = |k: Key| vec![Event::Remove(SRC, k)];
         let carrier = |l: Link, on| set(Object::Link(Link { carrier: on, ..l }));
+        let bond = |unsupported| set(Object::Link(bond(unsupported)));
         let a = address(spare, Ipv4Addr::new(10, 254, 0, 1));
         let f = filter();
         let looks_at = |iif: &str| Rule {
@@ -535,17 +367,17 @@ impl Shape {
         let mut out = vec![
             (
                 "one flap of another port",
-                false,
+                Depends::None,
                 vec![carrier(swp(SPARE), false), carrier(swp(SPARE), true)],
             ),
             (
                 "an address of another port, and gone",
-                false,
+                Depends::None,
                 vec![set(Object::Addr(a)), gone(Key::Addr(a))],
             ),
             (
                 "a VLAN interface on another port, and gone",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Link(vlan_interface(900, 7, &swp(SPARE)))),
                     gone(Key::Link(900)),
@@ -553,7 +385,7 @@ impl Shape {
             ),
             (
                 "a filter at another port, and gone",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Filter(Box::new(f.clone()))),
                     gone(Key::Filter(f.key)),
@@ -561,7 +393,7 @@ impl Shape {
             ),
             (
                 "a policy rule for another port, and gone",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Rule(rule.clone())),
                     gone(Key::Rule(rule.clone())),
@@ -569,12 +401,12 @@ impl Shape {
             ),
             (
                 "the same, swept",
-                false,
+                Depends::None,
                 vec![set(Object::Rule(rule)), sweep],
             ),
             (
                 "another port joins a VRF, and leaves it",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Link(Link {
                         master: VRF,
@@ -585,7 +417,7 @@ impl Shape {
             ),
             (
                 "another port is renamed, and back",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Link(Link {
                         name: "uplink".into(),
@@ -595,8 +427,13 @@ impl Shape {
                 ],
             ),
             (
+                "a bond is no group of the chip's, and one again: all is looked at",
+                Depends::All,
+                vec![bond(Some("mode broadcast")), bond(None)],
+            ),
+            (
                 "one flap of a bond's port",
-                false,
+                Depends::None,
                 vec![
                     set(Object::Link(bonded(false))),
                     set(Object::Link(bonded(true))),
@@ -608,18 +445,18 @@ impl Shape {
                 let vid = n as u16 + 1;
                 out.push((
                     "a VLAN of a port of the bridge, and gone",
-                    false,
+                    Depends::None,
                     vec![set(vlan(1, vid)), gone(Key::BridgeVlan(1, vid))],
                 ));
                 let flap = |on| carrier(joined(1, BRIDGE), on);
                 out.push((
                     "one flap of a port of the bridge",
-                    false,
+                    Depends::None,
                     vec![flap(false), flap(true)],
                 ));
                 out.push((
                     "a port of the bridge leaves, and comes back with its VLANs",
-                    true,
+                    Depends::Entries,
                     vec![
                         {
                             let vids =
@@ -637,6 +474,26 @@ impl Shape {
                 ));
             }
             Shape::Bridges | Shape::Lists => {}
+            Shape::List => {
+                let one = to_port_two(n / 2);
+                out.push((
+                    "one of them goes, and is back",
+                    Depends::None,
+                    vec![
+                        gone(Key::Filter(one.key)),
+                        set(Object::Filter(Box::new(one))),
+                    ],
+                ));
+                let above = Link {
+                    lower: 2,
+                    ..link(901, "above".into(), LinkKind::Other("macvlan".into()))
+                };
+                out.push((
+                    "the port that they send to is the kernel's, and the chip's again",
+                    Depends::Entries,
+                    vec![set(Object::Link(above)), gone(Key::Link(901))],
+                ));
+            }
             Shape::Routes => {
                 let gateway = Ipv4Addr::new(10, 0, 1, 2);
                 let down = |up| {
@@ -657,7 +514,7 @@ impl Shape {
                 back.extend(far_routes(n, gateway)?.into_iter().flat_map(set));
                 out.push((
                     "their port goes down, and up with the routes",
-                    true,
+                    Depends::Entries,
                     vec![down(false), back],
                 ));
             }
@@ -721,12 +578,18 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn report(shape: Shape, full: usize, name: &str, depends: bool, pairs: &[[Cost; 2]]) -> Vec<Row> {
+fn report(
+    shape: Shape,
+    full: usize,
+    name: &str,
+    depends: Depends,
+    pairs: &[[Cost; 2]],
+) -> Vec<Row> {
     let what = format!("scale, {full} {}: {name}", shape.text());
     let commands = pairs.first().map_or(0, |p| p[0].commands);
     let times: Vec<(f64, f64)> = pairs.iter().map(|p| (p[0].ms, p[1].ms)).collect();
     let full_ms: Vec<f64> = pairs.iter().map(|p| p[0].ms).collect();
-    if !depends {
+    if depends == Depends::None {
         return vec![
             Row::alone(&what, "ms", &full_ms, Target::ValueAtMost(IDLE_MS)),
             Row::paired(
@@ -748,25 +611,28 @@ fn report(shape: Shape, full: usize, name: &str, depends: bool, pairs: &[[Cost; 
         .max_by(|a, b| a.longest_ms.total_cmp(&b.longest_ms))
         .map_or("", |c| c.longest);
     let longest: Vec<f64> = pairs.iter().map(|p| p[0].longest_ms).collect();
-    vec![
-        Row::paired(
-            &format!("{what}; {commands} commands"),
-            "ms",
-            "a tenth",
-            &times,
-            Target::None,
-        ),
-        Row::alone(
-            &format!("{what}: each command"),
-            "µs",
-            &each,
-            Target::ValueAtMost(ENTRY_US),
-        ),
-        Row::alone(
+    let whole = Row::paired(
+        &format!("{what}; {commands} commands"),
+        "ms",
+        "a tenth",
+        &times,
+        Target::None,
+    );
+    let of_each = Row::alone(
+        &format!("{what}: each command"),
+        "µs",
+        &each,
+        Target::ValueAtMost(ENTRY_US),
+    );
+    let of_each = (depends == Depends::Entries).then_some(of_each);
+    [Some(whole), of_each]
+        .into_iter()
+        .flatten()
+        .chain([Row::alone(
             &format!("{what}: longest call ({call})"),
             "ms",
             &longest,
             Target::ValueAtMost(IDLE_MS),
-        ),
-    ]
+        )])
+        .collect()
 }
