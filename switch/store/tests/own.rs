@@ -54,7 +54,7 @@ fn an_own_prefix_stays_own_beside_a_route_with_a_tos() {
 fn own_prefixes_that_lack_are_known_by_another_store() {
     let mut r = two_ports("spectrum-sn2700", Policy::Trap);
     let of = tnd_route {
-        family: TND_AF_INET as u8,
+        family: TND_AF_INET,
         prefix_len: 25,
         addr: [10, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
         ..Default::default()
