@@ -288,19 +288,42 @@ impl Agent {
         }
     }
 
-    /// The version that controllers speak with which one was agreed on, but for `id`.
+    /// The tables' version, if a controller other than `id` speaks it: then they are its.
     fn spoken_by_others(&self, id: Option<ConnId>) -> Option<Version> {
-        self.conns
-            .iter()
-            .filter(|(other, c)| Some(**other) != id && c.is_up())
-            .find_map(|(_, c)| c.version)
+        let tables = self.dp.version();
+        let speaks = |c: &Conn| c.is_up() && c.version == Some(tables);
+        let mut others = self.conns.iter().filter(|(other, _)| Some(**other) != id);
+        others.any(|(_, c)| speaks(c)).then_some(tables)
     }
 
-    /// The first message (§6.3.1). One switch has tables of one version: the first controller's, for as long as one is
-    /// connected.
+    /// A controller is about to change something: from here on the tables are of its version. Who asks alone takes
+    /// nothing away.
+    ///
+    /// # Errors
+    /// `EPERM`: they are those of a controller of the other version.
+    pub(crate) fn take_tables(&mut self, id: ConnId, now_ns: u64) -> Result<(), Error> {
+        let tables = self.dp.version();
+        let own = self.conns.get(&id).and_then(|c| c.version);
+        let Some(version) = own.filter(|v| *v != tables) else {
+            return Ok(());
+        };
+        if self.spoken_by_others(Some(id)).is_some() {
+            return Err(Error::BAD_REQUEST_EPERM);
+        }
+        if !self.dp.is_empty() {
+            tracing::warn!(
+                "the tables were those of OpenFlow {}: they begin anew, empty",
+                tables.name()
+            );
+        }
+        self.dp.begin(&self.settings, version, now_ns);
+        Ok(())
+    }
+
+    /// The first message (§6.3.1). One switch has tables of one version: that of the controllers that change it, for as
+    /// long as one is connected.
     fn hello(&mut self, id: ConnId, message: &[u8], now_ns: u64) {
         let others = self.spoken_by_others(Some(id));
-        let tables = self.dp.version();
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
@@ -329,13 +352,9 @@ impl Agent {
                     true => tracing::info!("controller {name}: OpenFlow {spoken}"),
                     false => tracing::debug!("controller {name}: OpenFlow {spoken}"),
                 }
-                if tables != version {
-                    tracing::warn!(
-                        "the tables were those of OpenFlow {}: they begin anew, empty",
-                        tables.name()
-                    );
-                    self.dp.begin(&self.settings, version, now_ns);
-                    self.buffers = Buffers::default();
+                // of empty ones nothing is taken away, and the version says what becomes of packets
+                if self.dp.is_empty() {
+                    let _ = self.take_tables(id, now_ns);
                 }
             }
             Err(text) => {

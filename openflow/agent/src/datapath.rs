@@ -45,13 +45,18 @@ pub struct Datapath {
     pub(crate) past_chip: Option<Past>,
 }
 
+/// How many there are of a version.
+pub(crate) fn tables(settings: &Settings, version: Version) -> u8 {
+    match version {
+        Version::V10 => 1,
+        Version::V13 => settings.tables,
+    }
+}
+
 fn config(settings: &Settings, version: Version) -> Config {
     Config {
         version,
-        tables: match version {
-            Version::V10 => 1,
-            Version::V13 => settings.tables,
-        },
+        tables: tables(settings, version),
         table_entries: settings.max_flows,
         flows: settings.max_flows,
         local: settings.local,
@@ -168,6 +173,12 @@ impl Datapath {
     /// Ports, by number.
     pub fn ports(&self) -> impl Iterator<Item = &PortEntry> {
         self.ports.values()
+    }
+
+    /// Is there nothing in them?
+    pub(crate) fn is_empty(&self) -> bool {
+        let flows: u32 = self.switch.table_stats().map(|t| t.active).sum();
+        flows == 0 && self.switch.groups().next().is_none() && self.switch.meters().next().is_none()
     }
 
     /// The version that the tables speak.

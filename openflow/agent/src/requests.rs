@@ -10,6 +10,7 @@ use tandem_openflow::{Action, Error, Header, Version, decode, port};
 
 use crate::agent::{Agent, ConnId};
 use crate::buffers::BUFFERS;
+use crate::datapath;
 use crate::leaves::Wires;
 use crate::roles;
 use tandem_openflow::model::Role;
@@ -80,8 +81,12 @@ impl Agent {
         wires: &mut W,
     ) -> Result<(), Error> {
         let slave = self.conns.get(&id).is_some_and(|c| c.role == Role::Slave);
-        if slave && roles::modifies(request) {
+        let modifies = roles::modifies(request);
+        if slave && modifies {
             return Err(Error::BAD_REQUEST_IS_SLAVE);
+        }
+        if modifies {
+            self.take_tables(id, now_ns)?;
         }
         match request {
             Request::Hello(_) | Request::EchoReply(_) => {}
@@ -100,7 +105,7 @@ impl Agent {
             Request::Echo(data) => self.answer(id, xid, &Reply::EchoReply(data))?,
             Request::Experimenter(_) => return Err(Error::BAD_REQUEST_BAD_EXPERIMENTER),
             Request::Features => {
-                let features = self.features();
+                let features = self.features(id);
                 self.answer(id, xid, &Reply::Features(&features))?;
             }
             Request::GetConfig => {
@@ -148,11 +153,13 @@ impl Agent {
         Ok(())
     }
 
-    fn features(&self) -> Features {
+    /// What a controller has that changes something: tables of its version.
+    fn features(&self, id: ConnId) -> Features {
+        let own = self.conns.get(&id).and_then(|c| c.version());
         Features {
             datapath: self.settings.datapath,
             buffers: BUFFERS,
-            tables: self.dp.switch.config().tables,
+            tables: datapath::tables(&self.settings, own.unwrap_or(self.dp.version())),
             auxiliary: 0,
             capabilities: CAPABILITIES,
             ports: self.dp.ports().map(|e| e.port.clone()).collect(),

@@ -3,12 +3,12 @@
 
 use super::*;
 use crate::Fail;
-use tandem_ofpipeline::flows::blank;
-use tandem_openflow::Action;
+use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_openflow::model::{
     Async, FlowCommand, FlowRemoved, Lifetime, PacketOut, PortMod, RemovedReason, Role,
     RoleRequest, TableMod, port_config,
 };
+use tandem_openflow::{Action, port};
 
 fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
     let mut m = vec![version, 0, 0, 8, 0, 0, 0, 5];
@@ -87,7 +87,7 @@ fn one_switch_speaks_one_version_at_a_time() {
             .unwrap()
             .contains("with another controller")
     );
-    // one that comes back finds its flows, one of another version empty tables
+    // one that comes back finds its flows
     b.agent.disconnected(a);
     let flows = |b: &Bench| {
         b.agent
@@ -102,7 +102,84 @@ fn one_switch_speaks_one_version_at_a_time() {
     let ids: Vec<ConnId> = b.agent.conns().map(|(id, _)| id).collect();
     ids.into_iter().for_each(|id| b.agent.disconnected(id));
     b.connect(Version::V10);
-    assert_eq!(flows(&b), 0);
+    assert_eq!(flows(&b), 1);
+}
+
+/// A port scan, `ovs-ofctl show`, `dump-flows`: who asks takes nothing away, whatever it speaks. Who changes something has
+/// tables of its version.
+#[test]
+fn who_asks_in_the_other_version_takes_no_flow_away() {
+    let mut b = Bench::new(Settings::default());
+    let a = b.connect(Version::V13);
+    let mut flow = applying(vec![Action::Output {
+        port: 2,
+        max_len: 0,
+    }]);
+    flow.table = 0;
+    b.fine(a, &Request::FlowMod(flow));
+    b.agent.disconnected(a);
+    let forwards = |b: &mut Bench| b.frame(1, &ether(9, 1)).len();
+    assert_eq!(forwards(&mut b), 1);
+    let c = b.connect(Version::V10);
+    // 1.0 has one table, whatever there is
+    let said = b.ask(c, &Request::Features);
+    assert_eq!((said[0].kind, said[0].body[12]), (FEATURES_REPLY, 1));
+    let all = asks(Asks::Flow(all_flows()));
+    let said = b.ask(c, &all);
+    assert_eq!((said.len(), said[0].kind), (1, STATS_REPLY10));
+    // type and flags, one flow of 88 bytes and its output of 8
+    assert_eq!(said[0].body.len(), 4 + 88 + 8);
+    assert_eq!(b.ask(c, &Request::Barrier).len(), 1);
+    assert_eq!(forwards(&mut b), 1);
+    // the flow's own controller is let in beside it, and has the tables again
+    let a = b.connect(Version::V13);
+    let eperm = code(Error::BAD_REQUEST_EPERM);
+    let mut out = Vec::new();
+    let blank10 = Request::FlowMod(blank());
+    encode_request(Version::V10, 77, &blank10, &mut out).unwrap();
+    let (kind, why, _) = b.raw(c, &out)[0].error();
+    assert_eq!((kind, why), eperm);
+    assert_eq!(forwards(&mut b), 1);
+    let said = b.ask(a, &asks(Asks::Flow(all_flows())));
+    assert!(said[0].body.len() > 8 + 56, "{said:?}");
+    // and when that has gone, the other one's change begins them anew
+    b.agent.disconnected(a);
+    b.fine(c, &blank10);
+    assert_eq!(forwards(&mut b), 0);
+    assert_eq!(b.agent.datapath().version(), Version::V10);
+    let said = b.ask(c, &all);
+    assert_eq!(said[0].body.len(), 4 + 88);
+}
+
+/// A packet that waits for a controller's word does not go with the tables.
+#[test]
+fn a_buffer_outlives_the_tables_of_the_other_version() {
+    let mut b = Bench::new(Settings::default());
+    let a = b.connect(Version::V13);
+    b.fine(
+        a,
+        &Request::FlowMod(applying(vec![Action::Output {
+            port: port::CONTROLLER,
+            max_len: 64,
+        }])),
+    );
+    b.agent.disconnected(a);
+    let c = b.connect(Version::V10);
+    assert_eq!(b.frame(1, &ether(9, 1)), []);
+    let said = b.said(c);
+    assert_eq!((said.len(), said[0].kind), (1, PACKET_IN));
+    let buffer = u32::from_be_bytes(said[0].body[..4].try_into().unwrap());
+    let out = Request::PacketOut(PacketOut {
+        buffer: Some(buffer),
+        in_port: 1,
+        actions: vec![Action::Output {
+            port: 3,
+            max_len: 0,
+        }],
+        data: &[],
+    });
+    b.fine(c, &out);
+    assert_eq!(b.out.0.len(), 1);
 }
 
 #[test]

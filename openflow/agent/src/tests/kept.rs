@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tandem_ofkeep::{Boot, State, Store};
 use tandem_ofpipeline::flows::all_flows;
 use tandem_openflow::model::{
-    Band, BandType, Bucket, Config, Fragments, GROUP_ALL, GROUP_ANY, GroupCommand, GroupMod,
-    GroupType, METER_ALL, MeterCommand, MeterMod, PortMod, QUEUE_ALL, Role, RoleRequest,
+    Band, BandType, Bucket, Config, FlowCommand, Fragments, GROUP_ALL, GROUP_ANY, GroupCommand,
+    GroupMod, GroupType, METER_ALL, MeterCommand, MeterMod, PortMod, QUEUE_ALL, Role, RoleRequest,
     flow_flags, meter_flags, port_config,
 };
 use tandem_openflow::port;
@@ -342,8 +342,16 @@ fn tables_of_a_version_that_is_not_offered_begin_empty() {
         (active(&n), n.agent.datapath().version()),
         (1, Version::V10)
     );
-    // another version's controller begins them anew, also for the process behind it
+    // what another version's controller changes begins them anew, also for the process behind it
     k.b.agent.disconnected(id);
-    k.b.connect(Version::V13);
+    let id = k.b.connect(Version::V13);
+    assert_eq!(active(&k.next(Settings::default())), 1);
+    k.b.fine(
+        id,
+        &Request::FlowMod(FlowMod {
+            command: FlowCommand::DeleteStrict,
+            ..blank()
+        }),
+    );
     assert_eq!(active(&k.next(Settings::default())), 0);
 }

@@ -64,6 +64,7 @@ pub const FEATURES_REPLY: u8 = 6;
 pub const PACKET_IN: u8 = 10;
 pub const FLOW_REMOVED: u8 = 11;
 pub const PORT_STATUS: u8 = 12;
+pub const STATS_REPLY10: u8 = 17;
 pub const MULTIPART_REPLY: u8 = 19;
 pub const BARRIER_REPLY: u8 = 21;
 pub const ROLE_REPLY: u8 = 25;

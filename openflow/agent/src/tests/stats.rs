@@ -220,6 +220,14 @@ fn ports_count_on_and_lose_what_the_other_version_has_not() {
     b.agent.disconnected(id);
     b.seconds(7);
     let id = b.connect(Version::V13);
+    let nothing = FlowCommand::DeleteStrict;
+    b.fine(
+        id,
+        &Request::FlowMod(FlowMod {
+            command: nothing,
+            ..blank()
+        }),
+    );
     let body = |b: &mut Bench, what| b.ask(id, &asks(what))[0].body[8..].to_vec();
     let port1 = body(&mut b, Asks::Port { port: 1 });
     assert_eq!([be(&port1[8..16]), be(&port1[24..32])], [1, 64]);
