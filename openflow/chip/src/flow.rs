@@ -427,7 +427,7 @@ impl Chip {
                 command: ports::bind(of.port, self.setup.slice.table()),
             });
         } else {
-            self.dirty.insert(Target::List);
+            self.soil(Target::List);
         }
         self.others(of.number, switch);
         self.write_ports(true);
@@ -454,9 +454,14 @@ impl Chip {
             });
         }
         self.others(number, switch);
-        if !matches!(self.trust, Trust::Lost { .. }) {
-            self.leaving.insert(of.port);
-            self.write_nobodys(of.port);
+        match self.trust {
+            Trust::Lost { gone: true, .. } => {}
+            // It may send there until a cold attach
+            Trust::Lost { .. } => _ = self.leaving.insert(of.port),
+            _ => {
+                self.leaving.insert(of.port);
+                self.write_nobodys(of.port);
+            }
         }
         Some(of.port)
     }

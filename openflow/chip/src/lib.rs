@@ -32,6 +32,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod ahead;
 mod counts;
 mod explain;
 mod flow;
@@ -50,6 +51,7 @@ mod uses;
 mod want;
 mod warm;
 
+pub use ahead::Ahead;
 pub use counts::{Counted, Past, Tally, Unwritten};
 pub use explain::{Explained, Others, Ruled};
 pub use part::{Part, Slice, parts};
@@ -149,8 +151,14 @@ enum Trust {
     Opening,
     Trapping,
     Mending,
-    Trapped { retry_ns: u64 },
-    Lost { why: String },
+    Trapped {
+        retry_ns: u64,
+    },
+    /// `gone`: it has ended, and with it all that it held.
+    Lost {
+        why: String,
+        gone: bool,
+    },
 }
 
 /// What has gone wrong, and what was done, since the start.
@@ -252,6 +260,7 @@ impl Chip {
             token: slice.token(),
             trust: Trust::Lost {
                 why: "not attached yet".into(),
+                gone: false,
             },
             dirty: BTreeSet::new(),
             backoff_ns: 0,
@@ -339,7 +348,7 @@ impl Chip {
     /// Is it to be attached, cold? Why.
     pub fn lost(&self) -> Option<&str> {
         match &self.trust {
-            Trust::Lost { why } => Some(why),
+            Trust::Lost { why, .. } => Some(why),
             _ => None,
         }
     }
@@ -408,7 +417,9 @@ impl Chip {
             }
             // Every frame goes to the CPU
             Trust::Mending | Trust::Trapped { .. } => true,
-            Trust::Trapping | Trust::Lost { .. } => false,
+            Trust::Trapping => false,
+            // It may forward on, unless it has ended
+            Trust::Lost { gone, .. } => gone,
         }
     }
 
@@ -432,11 +443,6 @@ impl Chip {
     /// How full it is.
     pub fn usage(&self) -> Usage {
         self.offload.usage()
-    }
-
-    /// Entries of its MAC table, whoever writes them. What fits is asked for ahead: [`Chip::usage`] has what is promised.
-    pub fn mac_size(&self) -> u32 {
-        self.known.chip.mac.map_or(0, |m| m.size)
     }
 
     /// What its list of rows is called.
@@ -659,7 +665,7 @@ impl Chip {
 
     fn push(&mut self, op: u16, target: Target, scope: Scope, opens: bool) {
         if !self.writes_now() {
-            self.dirty.insert(target);
+            self.soil(target);
             return;
         }
         let Some(mut command) = self.want.write(op, target) else {
@@ -708,7 +714,7 @@ impl Chip {
 
     fn drop_object(&mut self, target: Target, scope: Scope, opens: bool) {
         if !self.writes_now() {
-            self.dirty.insert(target);
+            self.soil(target);
             return;
         }
         if let Some(command) = self.want.delete(target) {

@@ -36,6 +36,27 @@ pub enum Unfit {
         /// How many.
         domains: u32,
     },
+    /// A part of its rows is not enough for those in front of all others.
+    #[error(
+        "{chip} has {lines} lines for rows, a part of it for each of {of} logical switches {part}, and the rows in front of \
+         all others take {needs} in OpenFlow {version}: {most} logical switches at most"
+    )]
+    Part {
+        /// Its profile.
+        chip: String,
+        /// Of all its rows.
+        lines: u32,
+        /// Switches.
+        of: u8,
+        /// Lines of this one.
+        part: u32,
+        /// Lines of guards, and of the row behind all others.
+        needs: u32,
+        /// In which version.
+        version: &'static str,
+        /// Switches whose parts are enough.
+        most: u32,
+    },
 }
 
 /// VLANs that a tag may have.

@@ -8,14 +8,49 @@
 use std::collections::VecDeque;
 
 use tandem_abi::raw;
+use tandem_openflow::Version;
 use zerocopy::IntoBytes;
 
 use crate::want::Command;
+use crate::{Chip, Unfit, row};
 
 /// Slots to have ahead.
 const AHEAD: u32 = 512;
 /// Leases of which something is left, at most.
 const LEASES: usize = 16;
+
+impl Chip {
+    /// Entries of its MAC table, whoever writes them. What fits is asked for ahead: [`Chip::usage`] has what is promised.
+    pub fn mac_size(&self) -> u32 {
+        self.known.chip.mac.map_or(0, |m| m.size)
+    }
+
+    /// Known before it is attached to: is its part of the list more than the rows in front of all others, in a version that
+    /// its tables may come to speak?
+    ///
+    /// # Errors
+    /// It is less: no row of a flow would ever stand there.
+    pub fn has_room_for(&self, version: Version) -> Result<(), Unfit> {
+        let slice = self.setup.slice;
+        let mut fixed = row::guards(slice.table(), version, self.known.ports6());
+        fixed.extend(self.want.rows.get(&row::LAST_ROW).map(|r| r.entry));
+        let (lines, needs) = (self.known.chip.acl.size, self.known.guard_lines(&fixed));
+        let part = slice.part(lines);
+        // 0: what it has depends on what else it is used for
+        if lines == 0 || part >= needs {
+            return Ok(());
+        }
+        Err(Unfit::Part {
+            chip: self.setup.profile.clone(),
+            lines,
+            of: slice.of,
+            part,
+            needs,
+            version: version.name(),
+            most: lines / needs.max(1),
+        })
+    }
+}
 
 /// What is promised.
 #[derive(Debug, Default)]

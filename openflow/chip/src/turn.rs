@@ -357,6 +357,13 @@ impl Chip {
         }
     }
 
+    /// It may be otherwise in the chip than it is wanted. An attach finds out anew.
+    pub(crate) fn soil(&mut self, target: Target) {
+        if !matches!(self.trust, Trust::Lost { .. }) {
+            self.dirty.insert(target);
+        }
+    }
+
     /// A write was refused, or its answer was lost.
     fn failed(&mut self, target: Target, status: Option<Status>, now_ns: u64) {
         match status {
@@ -469,7 +476,7 @@ impl Chip {
 
     /// The device can't be used any more, or what it does is not known: it is to be attached anew.
     pub fn lose(&mut self, why: &str) {
-        if let Trust::Lost { why: known } = &mut self.trust {
+        if let Trust::Lost { why: known, .. } = &mut self.trust {
             *known = why.into();
             return;
         }
@@ -478,10 +485,21 @@ impl Chip {
         self.flights.clear();
         self.room.void();
         self.uses.lost(self.now_ns);
-        self.leaving.clear();
         self.counts.unasked(self.now_ns);
         self.device = None;
-        self.trust = Trust::Lost { why: why.into() };
+        self.trust = Trust::Lost {
+            why: why.into(),
+            gone: false,
+        };
+    }
+
+    /// A device that is lost has ended: it forwards nothing, and the next one begins without anything. So every answer is
+    /// that of the tables, there being none, and nothing is sent to a port that was the switch's.
+    pub fn gone(&mut self) {
+        if let Trust::Lost { gone, .. } = &mut self.trust {
+            *gone = true;
+            self.leaving.clear();
+        }
     }
 
     /// All that is not sure, written anew while every frame goes to the CPU: so in the order that needs least room.

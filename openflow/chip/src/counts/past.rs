@@ -274,3 +274,105 @@ impl Counts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Slice;
+
+    const BOTH: [FlowId; 2] = [7, 8];
+
+    fn counts() -> Counts {
+        let mut c = Counts::new(Slice::default());
+        c.size = 8;
+        c
+    }
+
+    fn said(id: u32, packets: u64) -> raw::tnd_acl_counter {
+        raw::tnd_acl_counter {
+            counter: id,
+            packets,
+            bytes: 100 * packets,
+            ..Default::default()
+        }
+    }
+
+    /// A row's counter, which has counted so much.
+    fn row(c: &mut Counts, flows: &[FlowId], packets: u64) -> u32 {
+        let id = c.take(flows).unwrap();
+        c.make(id);
+        c.tell(&said(id, packets), false, 1);
+        id
+    }
+
+    fn packets(c: &Counts, flow: FlowId) -> Option<u64> {
+        let of = c.of(flow);
+        (!of.lost).then_some(of.packets)
+    }
+
+    /// The process is killed; the next one, which has not looked at the chip yet.
+    fn killed(past: &Past) -> Counts {
+        let mut c = counts();
+        c.restore(past, Slice::default(), true);
+        c
+    }
+
+    fn held(all: &[(u32, u64)]) -> BTreeMap<u32, raw::tnd_acl_counter> {
+        all.iter().map(|(id, n)| (*id, said(*id, *n))).collect()
+    }
+
+    /// Its rows went, and nobody has read their counter for the last time: what that says is not the flow's any more when
+    /// its counts begin anew, nor for the next process.
+    #[test]
+    fn a_flow_that_was_reset_has_nothing_of_its_old_counters() {
+        let (mut c, mut past) = (counts(), Past::default());
+        let old = row(&mut c, &BOTH, 3);
+        past.take(c.take_unwritten());
+        c.retire(old);
+        past.take(c.take_unwritten());
+        c.reset(7);
+        let new = row(&mut c, &[7], 2);
+        past.take(c.take_unwritten());
+        assert_eq!(past.counters, c.past().counters);
+        let mut c = killed(&past);
+        assert!(c.settle_past(&held(&[(old, 5), (new, 4)]), 9));
+        assert_eq!(BOTH.map(|f| packets(&c, f)), [Some(4), Some(5)]);
+    }
+
+    /// A row has the chip's counter only if it counted for its flows: one of a flow that went is read for the last time.
+    #[test]
+    fn a_row_has_not_the_counter_of_flows_that_are_gone() {
+        let (mut c, mut past) = (counts(), Past::default());
+        let gone = row(&mut c, &[7], 3);
+        let stays = row(&mut c, &[8], 6);
+        past.take(c.take_unwritten());
+        // as whoever writes it down does when a flow goes
+        for flows in past.counters.values_mut() {
+            flows.retain(|f| *f != 7);
+        }
+        let mut c = killed(&past);
+        let all = held(&[(gone, 3), (stays, 6)]);
+        assert!(c.settle_past(&all, 9));
+        // rows of one content as the one that is gone, and as the one that stays
+        let rows = [&[9][..], &[8]].map(|flows| c.take(flows).unwrap());
+        let new = c.hand_over(&[(rows[0], Some(gone)), (rows[1], Some(stays))], &all, 9);
+        assert_eq!(new[1], stays);
+        assert!(![gone, stays].contains(&new[0]), "{new:?}");
+        assert_eq!(c.ask(), [gone]);
+        assert_eq!([8, 9].map(|f| packets(&c, f)), [Some(6), Some(0)]);
+    }
+
+    /// What the chip has counted since it was written down is not known before it is looked at.
+    #[test]
+    fn no_number_is_told_before_the_chip_was_looked_at() {
+        let (mut c, mut past) = (counts(), Past::default());
+        let id = row(&mut c, &BOTH, 3);
+        past.take(c.take_unwritten());
+        let mut c = killed(&past);
+        assert_eq!(BOTH.map(|f| packets(&c, f)), [None; 2]);
+        let went = c.leave(7);
+        assert!(matches!(went, Err(of) if of.lost), "{went:?}");
+        assert!(c.settle_past(&held(&[(id, 11)]), 9));
+        assert_eq!(packets(&c, 8), Some(11));
+    }
+}

@@ -602,6 +602,88 @@ fn tiny_is_not_looked_up_by_vlan() {
     assert!(why.is_some_and(|w| w.contains("4 forwarding domains")));
 }
 
+/// `tiny` has 32 lines. A part that its guards alone don't fit into would be refused by the chip, again and again.
+#[test]
+fn a_part_that_has_no_room_for_its_guards_is_refused() {
+    let fits = |profile: &str, of: u8, version| {
+        let slice = crate::Slice {
+            index: of - 1,
+            of,
+            domains: true,
+        };
+        let setup = crate::Setup {
+            slice,
+            profile: profile.into(),
+            lookup: Lookup::Address,
+            version: Version::V13,
+            ports: Vec::new(),
+            local: false,
+            chains: Limits::default(),
+        };
+        let chip = crate::Chip::new(setup).unwrap();
+        chip.has_room_for(version).map_err(|e| e.to_string())
+    };
+    for version in [Version::V10, Version::V13] {
+        for profile in ["nxp-t1040", "arista-7500e"] {
+            assert_eq!(fits(profile, 16, version), Ok(()));
+        }
+    }
+    // what it says is what fits
+    for version in [Version::V10, Version::V13] {
+        let most = (1..=16)
+            .take_while(|n| fits("tiny", *n, version).is_ok())
+            .count();
+        let said = fits("tiny", most as u8 + 1, version).unwrap_err();
+        let wanted = format!(
+            "tiny has 32 lines for rows, a part of it for each of {} logical switches",
+            most + 1
+        );
+        assert!(said.starts_with(&wanted), "{said}");
+        let end = format!(
+            "OpenFlow {}: {most} logical switches at most",
+            version.name()
+        );
+        assert!(said.ends_with(&end), "{said}");
+    }
+}
+
+/// While a chip is lost that may forward on, a port that goes is not another's: frames are sent there until it was attached
+/// to anew. One that has ended sends nowhere.
+#[test]
+fn a_port_is_free_when_nobody_sends_there() {
+    for gone in [false, true] {
+        let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+        w.flow_mod(&add(5, &[(Field::EthType, 0x2000)], 4));
+        w.rest();
+        w.die();
+        w.now += 1_000_000;
+        w.chip.turn(w.now);
+        assert!(w.chip.lost().is_some());
+        if gone {
+            w.chip.gone();
+        }
+        w.toggle(4);
+        assert_eq!(w.chip.is_leaving(4), !gone);
+        w.chip.lose("and again");
+        assert_eq!(w.chip.is_leaving(4), !gone);
+        // a cold attach empties the chip: nothing is sent there from then on
+        w.step();
+        assert!(w.chip.lost().is_none() && !w.chip.is_leaving(4));
+        w.rest();
+        w.probe(1, &frame(0x2000));
+    }
+    // one that went before the chip was lost, too
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    w.toggle(4);
+    w.die();
+    w.now += 1_000_000;
+    w.chip.turn(w.now);
+    assert!(w.chip.lost().is_some() && w.chip.is_leaving(4));
+    w.chip.gone();
+    assert!(!w.chip.is_leaving(4));
+}
+
 /// A port has a VLAN with a tag, then without one: meanwhile the chip neither drops what goes there nor sends it in another
 /// form than flows ask for.
 /// Rows that ask for a port that goes are gone before it is: what comes in there meets none behind them.

@@ -42,6 +42,8 @@ pub struct Inner {
     answers: VecDeque<(u64, raw::tnd_cpl, Vec<u8>)>,
     epoch: u32,
     pub dead: bool,
+    /// It answers nothing that is waited for.
+    pub deaf: bool,
     pub executed: u64,
     /// Of these, what changes what the chip holds.
     pub writes: u64,
@@ -94,6 +96,7 @@ impl Shared {
             answers: VecDeque::new(),
             epoch: 0,
             dead: false,
+            deaf: false,
             executed: 0,
             writes: 0,
         })))
@@ -295,6 +298,9 @@ impl Device for Stepped {
         c.cmd.out_size = 64 << 10;
         let mut out = Vec::new();
         let mut chip = self.chip.lock();
+        if chip.deaf {
+            return Err(SalError::Timeout(what));
+        }
         let cpl = chip.firmware.execute(&c.cmd, &c.body, &mut out, 0);
         let status = Status::from_raw(cpl.status);
         if !status.is_ok() {

@@ -26,6 +26,8 @@ pub enum Op {
     Fail(Fate),
     Wait,
     Die,
+    /// It is lost while these come; has it ended?
+    Outage(Vec<FlowMod>, bool),
     Killed,
     Send(u16, usize),
     Counts,
@@ -58,6 +60,10 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
         Version::V10 => Just(Op::Rest).boxed(),
         Version::V13 => group_mod().prop_map(Op::Group).boxed(),
     };
+    let mods = match style {
+        Style::One => flow_mod(version).boxed(),
+        _ => pipelines::flow_mod(style).boxed(),
+    };
     let flow = match style {
         Style::One => flow_mod(version).prop_map(Op::Flow).boxed(),
         Style::Any => pipelines::flow_mod(style).prop_map(Op::Flow).boxed(),
@@ -83,6 +89,7 @@ pub fn op(version: Version, style: Style) -> impl Strategy<Value = Op> {
         2 => fate.prop_map(Op::Fail),
         1 => Just(Op::Wait),
         1 => Just(Op::Die),
+        1 => (proptest::collection::vec(mods, 0..3), any::<bool>()).prop_map(|(f, e)| Op::Outage(f, e)),
         1 => Just(Op::Killed),
         1 => port().prop_map(Op::Toggle),
         20 => (port(), any::<usize>()).prop_map(|(p, n)| Op::Send(p, n)),
@@ -111,6 +118,13 @@ impl Eyes {
         self.frames[n % self.frames.len()].clone()
     }
 
+    /// The next one comes in.
+    fn count(&mut self, w: &mut World) {
+        self.at += 1;
+        let frame = self.frame(self.at);
+        w.send((self.at % PORTS as usize) as u16 + 1, &frame);
+    }
+
     pub fn look(&mut self, w: &mut World, n: usize) {
         for _ in 0..n {
             self.at += 1;
@@ -133,17 +147,20 @@ pub fn play(w: &mut World, ops: Vec<Op>, frames: Vec<Vec<u8>>) {
                         break;
                     }
                     eyes.look(w, 6);
+                    eyes.count(w);
                 }
             }
             Op::Rest => {
                 while w.step() {
                     eyes.look(w, 6);
+                    eyes.count(w);
                 }
                 eyes.look(w, all);
             }
             Op::Fail(fate) => w.next = fate,
             Op::Wait => w.wait(),
             Op::Die => w.die(),
+            Op::Outage(flows, ended) => w.outage(&flows, ended),
             Op::Killed => {
                 let _ = killed(&mut [w]);
             }
@@ -227,6 +244,7 @@ fn chips_answer_for_several_tables() {
     assert!(seen.asked > 200 && seen.chained > 4000, "{seen:?}");
     assert!(seen.ended > 20 && seen.forms > 80, "{seen:?}");
     assert!(seen.grouped > 800 && seen.counted > 2, "{seen:?}");
+    assert!(seen.between > 100, "{seen:?}");
 }
 
 proptest! {

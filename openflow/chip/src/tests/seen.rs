@@ -17,6 +17,8 @@ pub struct Seen {
     pub ended: u64,
     /// Counts of groups and buckets that are known, of packets that the chip answered.
     pub counted: u64,
+    /// Counted while writes were under way.
+    pub between: u64,
     /// Sent or dropped while a flow goes through a group that is the chip's.
     pub grouped: u64,
 }
@@ -36,5 +38,6 @@ impl Seen {
         self.forms += other.forms;
         self.counted += other.counted;
         self.grouped += other.grouped;
+        self.between += other.between;
     }
 }

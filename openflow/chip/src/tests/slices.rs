@@ -95,7 +95,7 @@ impl Pair {
                 self.red.wait();
                 self.blue.wait();
             }
-            Op::Die => w.die(),
+            Op::Die | Op::Outage(..) => w.die(),
             Op::Killed => {
                 let _ = world::killed(&mut [&mut self.red, &mut self.blue]);
             }

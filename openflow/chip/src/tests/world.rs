@@ -136,6 +136,10 @@ pub struct World {
     leaving: Vec<Leaving>,
     /// Flows of which it was not known at each moment whether they were used.
     unsure: BTreeSet<u32>,
+    /// Flows that came or changed since all was settled.
+    fresh: BTreeSet<u32>,
+    /// Or something else did that packets count for.
+    others: bool,
     /// Processes so far that were killed.
     kills: u32,
     /// What the next one would find written down.
@@ -212,6 +216,8 @@ impl World {
             unseen: true,
             leaving: Vec::new(),
             unsure: BTreeSet::new(),
+            fresh: BTreeSet::new(),
+            others: false,
             kills: 0,
             kept: Past::default(),
             next: Fate::Done,
@@ -241,6 +247,7 @@ impl World {
             s.set_config(config, 128, false);
         }
         self.log.push(format!("{version:?} begins"));
+        self.others = true;
         self.states.push(self.whole.clone());
         self.leaving.clear();
         self.chip.begin(version);
@@ -286,6 +293,8 @@ impl World {
     fn settled(&mut self) {
         if self.chip.is_settled() {
             self.unseen = false;
+            self.fresh.clear();
+            self.others = false;
             let last = self.states.len() - 1;
             self.states.drain(..last);
         }
@@ -310,6 +319,10 @@ impl World {
     /// What would become of a frame.
     pub fn probe(&mut self, port: u16, frame: &[u8]) {
         if self.unseen || self.down.contains(&port) || self.gone.contains(&port) {
+            return;
+        }
+        // by one that has ended none passes
+        if self.chip.lost().is_some() && self.chip.is_settled() {
             return;
         }
         let (now, base) = (self.now, self.base);
@@ -390,8 +403,16 @@ impl World {
     /// A frame comes in; counted by whoever answers it.
     pub fn send(&mut self, port: u16, frame: &[u8]) {
         let there = !self.down.contains(&port) && !self.gone.contains(&port);
-        if self.unseen || !there || !self.chip.is_settled() {
+        if self.unseen || !there || self.chip.lost().is_some() {
             return;
+        }
+        if !self.chip.is_settled() {
+            // It counts for the same flows, by whichever of the tables it is answered
+            let Some(met) = self.meets(port, frame) else {
+                return;
+            };
+            self.unsure.extend(met);
+            self.seen.between += 1;
         }
         // what is no frame the chip's ports count all the same
         if frame.len() < 14 {
@@ -413,6 +434,25 @@ impl World {
         };
         assert_eq!(is, whole, "port {port}, frame {frame:02x?}");
         self.met();
+    }
+
+    /// The flows that a frame meets, if they are the same ones in all tables that may answer.
+    fn meets(&self, port: u16, frame: &[u8]) -> Option<Vec<u32>> {
+        if self.others {
+            return None;
+        }
+        let met = |s: &Switch| {
+            let mut after = s.clone();
+            through(&mut after, port, frame, self.now);
+            let (before, after) = (Self::counts(s), Self::counts(&after));
+            let met = after.into_iter().filter(|(n, c)| before.get(n) != Some(c));
+            met.map(|(n, _)| n).collect::<Vec<u32>>()
+        };
+        let mut all = self.states.iter().map(met);
+        let first = all.next()?;
+        let same = all.all(|other| other == first)
+            && self.fresh.is_disjoint(&first.iter().copied().collect());
+        same.then_some(first)
     }
 
     /// So much time, in which nothing comes; flows that are idle end, and none before its time.
@@ -466,6 +506,7 @@ impl World {
         self.log.push(format!("{what} {done:?}"));
         self.states.push(self.whole.clone());
         let changes = self.soft.take_changes();
+        self.fresh.extend(changes.iter().map(|c| c.flow));
         self.follow(&changes, &soft, &whole);
     }
 
@@ -519,6 +560,7 @@ impl World {
 
     pub fn group_mod(&mut self, m: &GroupMod) {
         let now = self.now;
+        self.others = true;
         self.changed(format!("{m:?}"), |s| s.group_mod(m, now, &mut Vec::new()));
     }
 
@@ -582,6 +624,7 @@ impl World {
     }
 
     fn ports_changed(&mut self) {
+        self.others = true;
         self.states.push(self.whole.clone());
         let ports = self.ports.clone();
         let may = |n: u32| {
@@ -613,6 +656,25 @@ impl World {
     pub fn die(&mut self) {
         self.inner(|i| i.dead = true);
         self.log.push("dead".into());
+    }
+
+    /// The device is lost, and until somebody attaches anew flows change. `ended`: it forwards nothing any more; else it may
+    /// forward on as it was, so that no barrier is answered.
+    pub fn outage(&mut self, flows: &[FlowMod], ended: bool) {
+        self.die();
+        self.now += MS;
+        self.chip.turn(self.now);
+        assert!(self.chip.lost().is_some());
+        // it may be out already
+        let ended = ended || self.chip.is_settled();
+        if ended {
+            self.inner(|i| i.firmware.cold_reset());
+            self.chip.gone();
+        }
+        for m in flows {
+            self.flow_mod(m);
+            assert_eq!(self.chip.is_settled(), ended, "{}", self.history());
+        }
     }
 
     /// Commands so far that changed what the chip holds.

@@ -3,13 +3,19 @@
 
 use super::super::device::Fate;
 use super::{MS, PORTS, World};
-use crate::parts;
+use crate::{Ahead, Part, parts};
+
+/// The device attached to, as each switch has it. What an attach asks for was read: whoever waits for an answer gets none.
+fn attached(all: &[&mut World], warm: bool) -> Vec<Part> {
+    let device = all[0].device.attach(warm);
+    let ahead = Ahead::read(device, warm).unwrap();
+    all[0].inner(|i| i.deaf = true);
+    parts(Box::new(ahead), all.len())
+}
 
 /// A cold attach of all switches on a chip.
 pub fn attach(all: &mut [&mut World]) {
-    let Some(first) = all.first() else { return };
-    let device = first.device.attach(false);
-    let parts = parts(device, all.len());
+    let parts = attached(all, false);
     for (w, part) in all.iter_mut().zip(parts) {
         w.unseen = true;
         w.log.push("attach".into());
@@ -20,18 +26,19 @@ pub fn attach(all: &mut [&mut World]) {
             let _ = i.firmware.state.set_link(w.base + p, !w.down.contains(&p));
         }
     }
+    all[0].inner(|i| i.deaf = false);
 }
 
 /// The process is killed; the next one has its flows, and the chip what it held. Is that the next one's, and open as it is?
 pub fn killed(all: &mut [&mut World]) -> Result<bool, String> {
     all.iter_mut().for_each(|w| w.begins_again());
-    let device = all[0].device.attach(true);
-    let parts = parts(device, all.len());
+    let parts = attached(all, true);
     let adopted: Result<Vec<bool>, _> = all
         .iter_mut()
         .zip(parts)
         .map(|(w, part)| w.chip.adopt(Box::new(part), w.now))
         .collect();
+    all[0].inner(|i| i.deaf = false);
     let open = match adopted {
         Ok(open) => Ok(open.iter().all(|o| *o)),
         Err(e) => {
