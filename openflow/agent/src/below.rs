@@ -111,7 +111,8 @@ impl Datapath {
         if barrier && !below.chip.is_settled() {
             return Some(Wait::Settled(below.chip.mark()));
         }
-        if counters {
+        // nobody can be asked: what is known is told
+        if counters && below.chip.lost().is_none() {
             return Some(Wait::Read(below.chip.read()));
         }
         below.chip.is_busy().then_some(Wait::Room)

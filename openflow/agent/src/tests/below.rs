@@ -3,9 +3,9 @@
 
 use super::*;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
-use tandem_ofpipeline::flows::blank;
-use tandem_openflow::model::{FlowCommand, FlowMod};
-use tandem_openflow::{Action, Field, Instructions, Match, Oxm};
+use tandem_ofpipeline::flows::{all_flows, blank};
+use tandem_openflow::model::{FlowCommand, FlowMod, flow_flags};
+use tandem_openflow::{Action, Field, Instructions, Match, Oxm, port};
 use tandem_sal::told::Told;
 
 /// Pools of `tiny`, and every command is done.
@@ -49,15 +49,58 @@ fn to(command: FlowCommand, port: u32) -> FlowMod {
     }
 }
 
+/// Attached, and open.
+fn attach(b: &mut Bench) {
+    let now = b.now;
+    let chip = b.agent.chip_mut().unwrap();
+    chip.attach(slow(), now).unwrap();
+    rest(b);
+    assert!(b.agent.chip_mut().unwrap().is_open());
+}
+
+/// The chip has nothing left to do.
+fn rest(b: &mut Bench) {
+    let now = b.now;
+    let chip = b.agent.chip_mut().unwrap();
+    for _ in 0..10_000 {
+        if !chip.turn(now) {
+            return;
+        }
+    }
+    panic!("it never ends: {chip:?}");
+}
+
+/// What a controller is told when what waits is looked at.
+fn woken(b: &mut Bench, id: ConnId) -> Vec<Said> {
+    while b.agent.work(id, 100, b.now, &mut b.out) {}
+    b.said(id)
+}
+
+fn kinds(said: &[Said]) -> Vec<u8> {
+    said.iter().map(|s| s.kind).collect()
+}
+
+fn flows(b: &Bench) -> u32 {
+    let tables = b.agent.datapath().switch().table_stats();
+    tables.map(|t| t.active).sum()
+}
+
+fn wide(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// Packets of the flow that an answer about flows has alone: behind type, flags and padding.
+fn packets(said: &[Said]) -> u64 {
+    assert_eq!(kinds(said), [MULTIPART_REPLY]);
+    wide(&said[0].body, 8 + 32)
+}
+
 #[test]
 fn a_barrier_waits_for_nobody_who_writes_behind_it() {
     let mut b = with_chip();
     let (one, other) = (b.connect(Version::V13), b.connect(Version::V13));
     let now = b.now;
-    let chip = b.agent.chip_mut().unwrap();
-    chip.attach(slow(), now).unwrap();
-    while chip.turn(now) {}
-    assert!(chip.is_open());
+    attach(&mut b);
     b.fine(one, &Request::FlowMod(to(FlowCommand::Add, 2)));
     assert_eq!(b.ask(other, &Request::Barrier), []);
     let mut said = Vec::new();
@@ -91,19 +134,161 @@ fn an_echo_behind_a_barrier_that_waits_is_answered() {
     // what is behind another message is behind that
     b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
     assert_eq!(b.ask(id, &Request::Echo(&[3])), []);
-    let flows: u32 = b
-        .agent
-        .datapath()
-        .switch()
-        .table_stats()
-        .map(|t| t.active)
-        .sum();
-    assert_eq!(flows, 0);
+    assert_eq!(flows(&b), 0);
+    attach(&mut b);
+    assert_eq!(kinds(&woken(&mut b, id)), [BARRIER_REPLY, ECHO_REPLY]);
+}
+
+/// A chip that has ended forwards nothing, so what the tables say is all there is. One that merely does not answer may
+/// forward on as it was.
+#[test]
+fn a_barrier_is_answered_while_no_chip_forwards() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    attach(&mut b);
+    b.agent.chip_mut().unwrap().lose("it says nothing");
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
+    assert_eq!((flows(&b), b.ask(id, &Request::Barrier)), (1, vec![]));
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Delete, 2)));
+    b.agent.chip_mut().unwrap().lose("still");
+    assert_eq!((woken(&mut b, id), flows(&b)), (vec![], 1));
+    b.agent.chip_mut().unwrap().gone();
+    assert_eq!(kinds(&woken(&mut b, id)), [BARRIER_REPLY]);
+    assert_eq!(flows(&b), 0);
+    // it stays so, whatever becomes of attempts
+    b.agent.chip_mut().unwrap().lose("nobody is there");
+    assert_eq!(kinds(&b.ask(id, &Request::Barrier)), [BARRIER_REPLY]);
+    // the next one may forward as soon as its ports are up
     let now = b.now;
     let chip = b.agent.chip_mut().unwrap();
     chip.attach(slow(), now).unwrap();
-    while chip.turn(now) {}
-    while b.agent.work(id, 100, now, &mut b.out) {}
-    let said: Vec<u8> = b.said(id).iter().map(|s| s.kind).collect();
-    assert_eq!(said, [BARRIER_REPLY, ECHO_REPLY]);
+    assert_eq!(b.ask(id, &Request::Barrier), []);
+    rest(&mut b);
+    assert_eq!(kinds(&woken(&mut b, id)), [BARRIER_REPLY]);
+    // and its end is not known of the one that is lost next
+    b.agent.chip_mut().unwrap().lose("it says nothing");
+    assert_eq!(b.ask(id, &Request::Barrier), []);
+}
+
+/// How much there was of a flow is told when the chip was asked since; one that can't be asked is not waited for.
+#[test]
+fn counts_are_those_of_after_the_question() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    attach(&mut b);
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
+    rest(&mut b);
+    assert_eq!(b.frame(1, &ether(2, 1)).len(), 1);
+    let all = asks(Asks::Flow(all_flows()));
+    for _ in 0..2 {
+        assert_eq!(b.ask(id, &all), []);
+        assert_eq!(woken(&mut b, id), []);
+        rest(&mut b);
+        // the chip's row has met none
+        assert_eq!(packets(&woken(&mut b, id)), 1);
+    }
+    // what is no question for numbers waits for none
+    assert_eq!(b.ask(id, &Request::Barrier).len(), 1);
+    b.agent.chip_mut().unwrap().lose("it says nothing");
+    assert_eq!(packets(&b.ask(id, &all)), 1);
+}
+
+/// Nothing is looked at while it is not known whether the chip has room for it.
+#[test]
+fn messages_wait_for_room() {
+    let mut b = with_chip();
+    let (id, now) = (b.connect(Version::V13), b.now);
+    let chip = b.agent.chip_mut().unwrap();
+    chip.attach(slow(), now).unwrap();
+    while !chip.is_busy() {
+        assert!(chip.turn(now), "it never asks for room: {chip:?}");
+    }
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
+    assert_eq!(kinds(&b.ask(id, &Request::Echo(b"x"))), [ECHO_REPLY]);
+    assert_eq!(flows(&b), 0);
+    rest(&mut b);
+    assert_eq!((woken(&mut b, id), flows(&b)), (vec![], 1));
+}
+
+/// A flow that went is told of with its rows' last counts, at once if it has none, and with none if nobody can be asked.
+#[test]
+fn flow_removed_has_the_last_counts() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    attach(&mut b);
+    let told = |m: FlowMod| {
+        let flags = flow_flags::SEND_FLOW_REM;
+        Request::FlowMod(FlowMod { flags, ..m })
+    };
+    // the controller's own packets are the software's
+    b.fine(id, &told(to(FlowCommand::Add, port::CONTROLLER)));
+    rest(&mut b);
+    b.frame(1, &ether(2, 1));
+    assert_eq!(kinds(&b.said(id)), [PACKET_IN]);
+    let said = b.ask(id, &told(to(FlowCommand::Delete, 2)));
+    assert_eq!(kinds(&said), [FLOW_REMOVED]);
+    assert_eq!(wide(&said[0].body, 24), 1);
+    // a row's
+    b.fine(id, &told(to(FlowCommand::Add, 2)));
+    rest(&mut b);
+    b.frame(1, &ether(2, 1));
+    assert_eq!(b.ask(id, &told(to(FlowCommand::Delete, 2))), []);
+    b.agent.tick(b.now);
+    assert_eq!((b.said(id), flows(&b)), (vec![], 0));
+    b.agent.chip_mut().unwrap().lose("it says nothing");
+    b.agent.tick(b.now);
+    let said = b.said(id);
+    assert_eq!(kinds(&said), [FLOW_REMOVED]);
+    assert_eq!(wide(&said[0].body, 24), u64::MAX);
+}
+
+/// Whether a flow was used the chip is asked before it ends; one that can't be asked keeps nothing alive.
+#[test]
+fn an_idle_flow_ends_when_the_chip_was_asked() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    attach(&mut b);
+    let idle = || {
+        Request::FlowMod(FlowMod {
+            idle_timeout: 1,
+            ..to(FlowCommand::Add, 2)
+        })
+    };
+    b.fine(id, &idle());
+    rest(&mut b);
+    b.now += 2_000_000_000;
+    for _ in 0..3 {
+        b.agent.tick(b.now);
+        assert_eq!(flows(&b), 1, "nobody was asked");
+    }
+    rest(&mut b);
+    b.agent.tick(b.now);
+    assert_eq!(flows(&b), 0);
+    b.fine(id, &idle());
+    b.agent.chip_mut().unwrap().lose("it says nothing");
+    b.now += 2_000_000_000;
+    b.agent.tick(b.now);
+    assert_eq!(flows(&b), 0);
+}
+
+/// What the chip looked up counts too: none before it answers. Nobody knows it any more once a chip was lost that did, nor
+/// what met a flow where it may drop what meets none.
+#[test]
+fn lookups_of_the_first_table_are_the_chips_too() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    let ask = asks(Asks::Table);
+    let table0 = |said: &[Said]| {
+        assert_eq!(kinds(said), [MULTIPART_REPLY]);
+        [16, 24].map(|at| wide(&said[0].body, at))
+    };
+    assert_eq!(b.frame(1, &ether(2, 1)), []);
+    assert_eq!(table0(&b.ask(id, &ask)), [1, u64::MAX]);
+    for told in [[1, u64::MAX], [u64::MAX; 2]] {
+        attach(&mut b);
+        assert_eq!(b.ask(id, &ask), []);
+        rest(&mut b);
+        assert_eq!(table0(&woken(&mut b, id)), told);
+        b.agent.chip_mut().unwrap().lose("it says nothing");
+    }
 }
