@@ -8,8 +8,9 @@
 //!   untagged                                                vlan_vid=200   ──► never
 //!                                                           eth_dst=N      ──► eth_dst=N
 //! ```
-use crate::groups::{BUCKETS, Groups, Through};
+use crate::groups::{BUCKETS, Groups, Through, Via};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tandem_ofoffload::{Beyond, PortMask, Rewrite, Vlan};
 use tandem_ofpipeline::key::{NET, place};
 use tandem_ofpipeline::process::rank;
@@ -107,7 +108,7 @@ pub(crate) struct Form {
     sent: bool,
     controller: bool,
     /// Groups and buckets that it went through.
-    pub via: Vec<Through>,
+    pub via: Via,
     /// Is it perhaps not as long as it came in?
     pub resized: bool,
     /// It is the CPU's, whatever follows.
@@ -131,7 +132,7 @@ impl Default for Form {
             second: None,
             sent: false,
             controller: false,
-            via: Vec::new(),
+            via: Via::default(),
             resized: false,
             cpu: None,
             checked: false,
@@ -335,7 +336,7 @@ impl Form {
             bucket: None,
             resized: self.resized,
         };
-        self.via.push(here);
+        Arc::make_mut(&mut self.via).push(here);
         for (n, actions) in buckets {
             if self.via.len() > BUCKETS {
                 self.cpu = Some(Some(Beyond::Group));
@@ -343,7 +344,7 @@ impl Form {
             if self.cpu.is_some() {
                 return;
             }
-            self.via.push(Through {
+            Arc::make_mut(&mut self.via).push(Through {
                 bucket: Some(*n),
                 ..here
             });
@@ -436,9 +437,9 @@ impl Form {
     }
 
     /// The end of the way: the action set is carried out (§5.10). A set that sends nowhere does nothing.
-    pub fn end(mut self, came: &[Oxm], around: Around<'_>) -> (Answer, Vec<Through>) {
+    pub fn end(mut self, came: &[Oxm], around: Around<'_>) -> (Answer, Via) {
         self.carry_out(came, around);
-        let via = std::mem::take(&mut self.via);
+        let via = Arc::clone(&self.via);
         (self.miss(), via)
     }
 

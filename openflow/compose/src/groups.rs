@@ -2,8 +2,9 @@
 //! Groups, as far as all packets that come to one go the same way: a copy through each of some buckets. Which those are
 //! the caller says, who knows what is alive.
 use crate::{Compose, FlowId};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tandem_ofpipeline::groups::groups_of;
 use tandem_openflow::{Action, Instructions};
 
@@ -14,7 +15,7 @@ pub(crate) const BUCKETS: usize = 256;
 pub type Buckets = Vec<(u32, Vec<Action>)>;
 
 /// A group or a bucket of it that a rule's packets go through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Through {
     /// The group.
     pub group: u32,
@@ -22,6 +23,49 @@ pub struct Through {
     pub bucket: Option<u32>,
     /// Do packets come to it in perhaps another length than they came in with?
     pub resized: bool,
+}
+
+/// The groups and buckets that packets go through, each as often as they do. Chains have it in common: a group of 256
+/// buckets may stand in front of 65,536 of them.
+pub type Via = Arc<Vec<Through>>;
+
+/// Such lists of before they are forgotten are looked for, at least.
+const LISTS: usize = 64;
+
+/// Each list once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Vias {
+    none: Via,
+    all: HashSet<Via>,
+    /// With more than so many, those that nobody has any more are forgotten.
+    most: usize,
+}
+
+impl Vias {
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The same list, as others have it.
+    pub fn share(&mut self, via: &mut Via) {
+        if via.is_empty() {
+            via.clone_from(&self.none);
+            return;
+        }
+        if let Some(known) = self.all.get(&**via) {
+            via.clone_from(known);
+            return;
+        }
+        if self.all.len() >= self.most.max(LISTS) {
+            self.all.retain(|v| Arc::strong_count(v) > 1);
+            self.most = 2 * self.all.len();
+        }
+        if let Some(list) = Arc::get_mut(via) {
+            list.shrink_to_fit();
+        }
+        self.all.insert(Arc::clone(via));
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -33,7 +33,7 @@ mod tree;
 mod tests;
 
 pub use form::{Answer, Effect, Tag};
-pub use groups::{Buckets, Through};
+pub use groups::{Buckets, Through, Via};
 pub use rules::Rule;
 pub use source::Source;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules, and what of them has changed since it was last told.
 use crate::form::{Answer, Tag};
+use crate::groups::{Via, Vias};
 use crate::tree::NodeId;
 use crate::{Compose, FlowId, RuleId, Through, source};
 use foldhash::HashMap;
@@ -35,7 +36,7 @@ pub struct Rule {
     /// Those of them that count other bytes than came in.
     pub resized: Vec<FlowId>,
     /// The groups and buckets that its packets go through, each as often as they do.
-    pub via: Vec<Through>,
+    pub via: Via,
     /// The table that has no flow for its packets.
     pub ends: Option<u8>,
 }
@@ -89,6 +90,7 @@ pub(crate) struct Rules {
     pub moved: BTreeSet<RuleId>,
     /// Are the sources asked for, as far as was told?
     asked: bool,
+    pub vias: Vias,
 }
 
 impl Rules {
@@ -118,7 +120,8 @@ impl Rules {
                 self.told.insert(id, Some(old));
             }
         }
-        let Some(rule) = rule else { return };
+        let Some(mut rule) = rule else { return };
+        self.vias.share(&mut rule.via);
         let id = self.free.pop().unwrap_or_else(|| {
             self.next += 1;
             self.next

@@ -18,11 +18,12 @@ use crate::form::{Answer, Effect, Looks, Seen, both, of};
 use crate::members::Classes;
 use crate::rules::Owner;
 use crate::tree::NodeId;
-use crate::{Compose, FlowId, Rule, Through, form};
+use crate::{Compose, FlowId, Rule, Through, Via, form};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 use tandem_ofoffload::{Beyond, Only, PortMask, Step, Vlan};
 use tandem_openflow::{Field, Oxm, oxm};
 
@@ -62,7 +63,7 @@ struct Member {
     vlan: Option<Vlan>,
     answer: Answer,
     sends: Option<Sends>,
-    via: Vec<Through>,
+    via: Via,
     idle: bool,
     counted: bool,
 }
@@ -640,7 +641,7 @@ impl Compose {
             flows,
             // Entries count nothing
             resized: Vec::new(),
-            via: via.into_iter().collect(),
+            via: Arc::new(via.into_iter().collect()),
             ends: None,
         })
     }

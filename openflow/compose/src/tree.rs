@@ -11,7 +11,7 @@
 //! Behind a child that has all of its node's packets there is none: nothing gets there.
 use crate::form::{Answer, Effect, Form, Seen, both};
 use crate::source::Sourced;
-use crate::{Compose, Flow, FlowId, Known, Through};
+use crate::{Compose, Flow, FlowId, Known, Via};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tandem_ofoffload::{Beyond, PortMask, Step};
@@ -129,9 +129,9 @@ impl Compose {
     }
 
     /// What becomes of a leaf's packets, and the groups that they go through.
-    pub(crate) fn answer(&self, node: &Node) -> (Answer, Vec<Through>) {
+    pub(crate) fn answer(&self, node: &Node) -> (Answer, Via) {
         if node.cut {
-            return (Answer::Cpu(Some(Beyond::Chains)), Vec::new());
+            return (Answer::Cpu(Some(Beyond::Chains)), Via::default());
         }
         match node.by {
             By::Nothing => (node.form.clone().miss(), node.form.via.clone()),
@@ -182,7 +182,8 @@ impl Compose {
         })
     }
 
-    fn link(&mut self, node: Node) -> NodeId {
+    fn link(&mut self, mut node: Node) -> NodeId {
+        self.rules.vias.share(&mut node.form.via);
         let (up, by) = (node.up, node.by);
         let n = match self.free.pop() {
             Some(n) => {

@@ -142,17 +142,28 @@ fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
     for op in ops {
         // A station is learned in four steps, each a change of its own
         for op in op.steps() {
+            let was: Vec<Act> = packets.iter().map(|p| device.answer(p).0).collect();
             play(&mut w, &op, &mut next);
             let after: Vec<Out> = packets.iter().map(|p| w.pipeline(p)).collect();
             let asks = w.compose.asks_sources();
             device.asks |= asks;
-            // A cable is what it is at once, whatever is written yet
-            let linked = matches!(op, Op::Link(..));
+            // A cable is what it is at once: the old answer is what was written, sent by the cables as they are now
+            if matches!(op, Op::Link(..)) {
+                let written = packets.iter().zip(was).zip(&after);
+                let sent = written.map(|((p, act), new)| match does(act) {
+                    Some(answer) => Out {
+                        sent: sent(&mut w, p, answer),
+                        ..Out::default()
+                    },
+                    None => new.clone(),
+                });
+                before = sent.collect();
+            }
             for changes in std::mem::take(&mut w.changes) {
                 for write in offload.batch(changes) {
                     let said = format!("{write:?}");
                     device.write(write);
-                    let both = before.iter().zip(&after).filter(|_| !linked);
+                    let both = before.iter().zip(&after);
                     for (p, (old, new)) in packets.iter().zip(both) {
                         judge(&mut w, &device, p, [old, new], &said);
                     }
@@ -179,20 +190,32 @@ fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
     seen
 }
 
-fn judge(w: &mut World, device: &Device, p: &Packet, may: [&Out; 2], said: &str) {
-    let answer = match device.answer(p).0 {
-        Act::Cpu => return,
-        Act::Drop => Answer::Drop,
-        Act::Out { ports, rewrite } => Answer::Out {
+/// What the chip does with a frame; `None`: it is the CPU's.
+fn does(act: Act) -> Option<Answer> {
+    match act {
+        Act::Cpu => None,
+        Act::Drop => Some(Answer::Drop),
+        Act::Out { ports, rewrite } => Some(Answer::Out {
             ports,
             effect: Effect {
                 rewrite,
                 tag: Tag::Keep,
             },
-        },
-    };
+        }),
+    }
+}
+
+fn sent(w: &mut World, p: &Packet, answer: Answer) -> Vec<(u32, Vec<u8>)> {
     let mut is = w.carried_out(p, answer);
     is.sort();
+    is
+}
+
+fn judge(w: &mut World, device: &Device, p: &Packet, may: [&Out; 2], said: &str) {
+    let Some(answer) = does(device.answer(p).0) else {
+        return;
+    };
+    let is = sent(w, p, answer);
     let fits = may.iter().any(|o| o.told == 0 && o.sent == is);
     assert!(fits, "{p:?}: {answer:?}, not {may:?}, after {said}");
 }

@@ -237,7 +237,7 @@ impl World {
 
     /// What a packet counted for groups, since they were as before, is what its rule says.
     fn counted(&self, before: &BTreeMap<(u32, Option<u32>), (u64, u64)>, p: &Packet, rule: &Rule) {
-        let mut left = rule.via.clone();
+        let mut left = rule.via.to_vec();
         for (key, (packets, bytes)) in self.group_counts() {
             let old = before[&key];
             let own: Vec<Through> = left

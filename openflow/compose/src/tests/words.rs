@@ -2,7 +2,7 @@
 //! What the rules are, one by one.
 use super::model::{World, exact, ports};
 use crate::places::ALIKE;
-use crate::{Answer, Effect, Flow, Limits, Tag};
+use crate::{Answer, Effect, Flow, Limits, RuleId, Tag, Through};
 use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
 use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
 use tandem_openflow::{Action, Field, Instructions, Oxm, port};
@@ -517,6 +517,46 @@ fn a_packet_that_takes_many_buckets_is_the_cpus() {
         }
         assert_eq!(answer(&w, &[]), is);
     }
+}
+
+/// However many chains there are behind a group, and flows that name it, each list of buckets is there once; and one that
+/// nobody has any more is forgotten.
+#[test]
+fn chains_have_the_buckets_of_a_group_in_common() {
+    let mut w = World::new(Limits::default());
+    let none: &[Action] = &[];
+    let goes = |p: u64| {
+        flow(
+            0,
+            9,
+            &[exact(Field::InPort, p.into())],
+            &[Action::Group(1)],
+            Some(1),
+        )
+    };
+    group(&mut w, 1, GroupType::All, &[(None, none); 3]);
+    for n in 1..5 {
+        assert!(w.add(n, goes(u64::from(n))));
+    }
+    for n in 5..8 {
+        let to = exact(Field::EthDst, n.into());
+        assert!(w.add(n, flow(1, 9, &[to], none, None)));
+    }
+    let rules: Vec<RuleId> = (1..5).flat_map(|n| w.compose.rules_of(n)).collect();
+    let lists = rules.iter().map(|r| &w.compose.rule(*r).unwrap().via);
+    let mut lists: Vec<*const Through> = lists.map(|v| v.as_ptr()).collect();
+    assert!(lists.len() >= 16 && w.compose.rule(rules[0]).unwrap().via.len() == 4);
+    lists.dedup();
+    assert_eq!(lists.len(), 1);
+    // a hundred other lists, one after the other
+    for n in 0..100 {
+        group(&mut w, 1, GroupType::All, &vec![(None, none); 4 + n]);
+    }
+    assert!(
+        w.compose.rules.vias.len() <= 64,
+        "{}",
+        w.compose.rules.vias.len()
+    );
 }
 
 /// The first table of a controller with lists of rules at some ports: chains behind a goto are in one place for all ports,
