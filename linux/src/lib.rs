@@ -18,6 +18,7 @@ pub mod netlink;
 pub mod netns;
 mod packet_ring;
 pub mod packet_socket;
+pub mod process;
 pub mod sandbox;
 pub mod shm;
 pub mod tap;

@@ -225,6 +225,8 @@ const CALLS: &[i64] = &[
     libc::SYS_timerfd_gettime,
     libc::SYS_futex,
     libc::SYS_futex_waitv,
+    // for another process's end
+    libc::SYS_pidfd_open,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
     libc::SYS_clock_gettime,

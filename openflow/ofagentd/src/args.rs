@@ -9,7 +9,7 @@ use tandem_ports::{PortKind, PortSpec};
 
 use crate::lsi::{self, LsiArg, Of};
 use crate::target::Target;
-use crate::tls::Files;
+use crate::tls::{Files, MISSING};
 
 /// What happens while no controller is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,11 @@ impl Args {
         let front = self.ports.iter().map(|p| (p.name(), &p.spec.kind));
         let own = self.local.iter().map(whose);
         tandem_ports::check(front.chain(own.zip(locals.iter().map(|p| &p.spec.kind))))?;
-        if self.tls.any() && !self.controllers.iter().any(|c| c.value.is_tls()) {
+        let tls = self.controllers.iter().any(|c| c.value.is_tls());
+        if tls && !self.tls.all() {
+            return Err(MISSING.into());
+        }
+        if self.tls.any() && !tls {
             return Err(
                 "--private-key, --certificate and --ca-cert are for controllers by ssl: and pssl:, and there is none"
                     .into(),

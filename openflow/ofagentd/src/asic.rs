@@ -12,24 +12,25 @@
 //! are cold: the tables of the chip are emptied and written anew.
 
 use std::collections::BTreeMap;
-use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::bail;
 use tandem_abi::raw;
 use tandem_linux::clock;
+use tandem_linux::eventfd::EventFd;
+use tandem_linux::process::Process;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice, parts};
 use tandem_packet::{Buffer, Offload};
-use tandem_sal::{Attach, Device, Event, Sal, SalError, SalIo, Splits};
+use tandem_sal::{Device, Event, Sal, SalError, SalIo};
 
+use crate::attempt::{self, Ask, Attempt, Made, Outcome};
 use crate::lsi::Switch;
 use crate::poller::{Poller, Token};
 use crate::slots::{Out, ToChip};
 use crate::switch::Lsi;
 
-/// asicd answers within this time, or is asked again later.
-const ANSWER: Duration = Duration::from_secs(1);
 /// From the end of an attempt to the next one: the first time, and at most.
 const RETRY_NS: [u64; 2] = [250_000_000, 8_000_000_000];
 /// Frames of the CPU, and events, in one turn.
@@ -43,13 +44,20 @@ pub struct Asic {
     /// What the chip holds may be an earlier process's.
     warm: bool,
     retry_ns: u64,
-    /// How long the next pause is. Each is twice the last, until the chip answers by itself: attempts are waited for by
-    /// the thread that serves controllers, and each that gets on takes all links down and up.
+    /// How long the next pause is. Each is twice the last, until the chip answers by itself: each attempt that gets on takes
+    /// all links down and up.
     pause_ns: u64,
+    /// The attempt that is under way, and what rings at its end.
+    attempt: Option<Attempt>,
+    bell: Option<Arc<EventFd>>,
+    /// There was none yet. It is waited for: nobody is served before the chip's ports are.
+    first: bool,
+    /// asicd as it was attached to last, or connected to at the start.
+    process: Option<Process>,
     error: String,
     /// By the chip's port: up, and how fast, of all ports that it has told of.
     links: BTreeMap<u16, (bool, u32)>,
-    panel: Panel,
+    panel: Arc<Panel>,
     frame: Vec<u8>,
     buffer: Buffer,
 }
@@ -82,7 +90,8 @@ pub struct Common {
 }
 
 impl Panel {
-    fn of(sal: &Sal) -> Panel {
+    /// Of a connection.
+    pub fn of(sal: &Sal) -> Panel {
         let platform = sal.platform();
         let list = platform.ports.iter().filter_map(|p| {
             let port = u8::try_from(p.port).ok()?;
@@ -102,7 +111,7 @@ impl Panel {
     }
 
     /// What of another chip is not as it is here. One that can more, as asicd was updated, is the same.
-    fn other(&self, is: &Panel) -> Option<String> {
+    pub fn other(&self, is: &Panel) -> Option<String> {
         if self.profile != is.profile {
             return Some(format!("{} instead of {}", is.profile, self.profile));
         }
@@ -174,19 +183,10 @@ impl Panel {
             },
             slice,
         })?;
+        for version in of.offers() {
+            chip.has_room_for(version)?;
+        }
         Ok((chip, front))
-    }
-}
-
-/// A connection to a chip that has flow ports.
-fn connect(socket: &Path, name: &str) -> anyhow::Result<Sal> {
-    let sal = Sal::connect(socket, name, &Splits::new(), ANSWER)
-        .with_context(|| format!("asicd, {}", socket.display()))?;
-    let chip = &sal.platform().chip;
-    // What does not know them takes their bits for nothing, and answers OK
-    match sal.offered() & raw::TND_FEAT_FLOWS {
-        0 => Err(anyhow!("a chip {chip} has no flow ports")),
-        _ => Ok(sal),
     }
 }
 
@@ -196,11 +196,12 @@ impl Asic {
     /// # Errors
     /// None is there, or one that flows can't stand in.
     pub fn connect(socket: PathBuf, name: String) -> anyhow::Result<Asic> {
-        let sal = connect(&socket, &name)?;
+        let sal = attempt::connect(&socket, &name)?;
         for w in &sal.platform().warnings {
             tracing::warn!("{w}");
         }
-        let panel = Panel::of(&sal);
+        let panel = Arc::new(Panel::of(&sal));
+        let process = Process::of_peer(sal.socket()).ok();
         Ok(Asic {
             socket,
             name,
@@ -208,6 +209,10 @@ impl Asic {
             warm: false,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
+            attempt: None,
+            bell: None,
+            first: true,
+            process,
             error: String::new(),
             links: BTreeMap::new(),
             panel,
@@ -216,9 +221,10 @@ impl Asic {
         })
     }
 
-    /// Is what it holds perhaps an earlier process's?
-    pub fn of_earlier(self, warm: bool) -> Asic {
-        Asic { warm, ..self }
+    /// Is what it holds perhaps an earlier process's? `bell` wakes the switches' thread, which later attempts don't hold up.
+    pub fn of_earlier(self, warm: bool, bell: &Arc<EventFd>) -> Asic {
+        let bell = Some(Arc::clone(bell));
+        Asic { warm, bell, ..self }
     }
 
     /// Its ports.
@@ -258,10 +264,16 @@ impl Asic {
             chip.lose(&why);
         }
         self.part(lsis, to_chip, poller, now_ns);
-        if now_ns < self.retry_ns {
-            return self.retry_ns;
-        }
-        let done = self.attach(lsis, to_chip, poller, now_ns);
+        self.look_for_its_end(lsis, poller);
+        let Some(Outcome { done, warm }) = self.attempt_on(now_ns) else {
+            return match self.attempt {
+                // it rings
+                Some(_) => u64::MAX,
+                None => self.retry_ns,
+            };
+        };
+        self.warm = warm;
+        let done = done.and_then(|made| self.attach(made, lsis, to_chip, poller, now_ns));
         self.wait(clock::now_ns());
         match done {
             Ok(how) => {
@@ -284,33 +296,77 @@ impl Asic {
         }
     }
 
+    /// What became of an attempt; one begins when it is time.
+    fn attempt_on(&mut self, now_ns: u64) -> Option<Outcome> {
+        if let Some(attempt) = &self.attempt {
+            let outcome = attempt.done()?;
+            self.attempt = None;
+            return Some(outcome);
+        }
+        if now_ns < self.retry_ns {
+            return None;
+        }
+        let ask = Ask {
+            socket: self.socket.clone(),
+            name: self.name.clone(),
+            sal: self.sal.take(),
+            warm: self.warm,
+            panel: Arc::clone(&self.panel),
+        };
+        let waits = std::mem::take(&mut self.first);
+        let bell = match &self.bell {
+            Some(bell) if !waits => Arc::clone(bell),
+            _ => return Some(attempt::make(ask)),
+        };
+        match Attempt::begin(ask, bell) {
+            Ok(attempt) => {
+                self.attempt = Some(attempt);
+                None
+            }
+            Err(e) => Some(Outcome {
+                done: Err(e.into()),
+                warm: self.warm,
+            }),
+        }
+    }
+
+    /// An asicd that has ended forwards nothing; one that only does not answer may.
+    fn look_for_its_end(&mut self, lsis: &mut [Lsi], poller: &Poller) {
+        if let Some(process) = self.process.take_if(|p| p.has_ended()) {
+            poller.remove(process.as_fd());
+            for chip in chips(lsis) {
+                chip.gone();
+            }
+        }
+    }
+
     fn attach(
         &mut self,
+        made: Made,
         lsis: &mut [Lsi],
         to_chip: &mut ToChip,
         poller: &Poller,
         now_ns: u64,
     ) -> anyhow::Result<&'static str> {
-        let sal = match &mut self.sal {
-            Some(sal) => sal,
-            none => {
-                let sal = connect(&self.socket, &self.name)?;
-                if let Some(other) = self.panel.other(&Panel::of(&sal)) {
-                    return Err(anyhow!(
-                        "another chip is there, {other}: tandem openflow down, and up"
-                    ));
-                }
-                none.insert(sal)
-            }
-        };
-        // what goes wrong with a warm one goes with a cold one
-        let warm = std::mem::take(&mut self.warm);
-        let (control, io) = sal.attach(if warm { Attach::Warm } else { Attach::Cold })?;
+        let Made {
+            sal,
+            control,
+            io,
+            warm,
+            process,
+        } = made;
+        let sal = self.sal.insert(sal);
         let watch = |fd: BorrowedFd<'_>| poller.add(Token::Chip, fd, true, false);
         for fd in Device::fds(&control).into_iter().chain(io.fds()) {
             watch(fd)?;
         }
         watch(sal.socket())?;
+        if let Some(old) = std::mem::replace(&mut self.process, process) {
+            poller.remove(old.as_fd());
+        }
+        if let Some(process) = &self.process {
+            watch(process.as_fd())?;
+        }
         to_chip.io = Some(io);
         let parts = parts(Box::new(control), lsis.len());
         let mut open = warm;
@@ -545,9 +601,13 @@ mod tests {
             warm: false,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
+            attempt: None,
+            bell: None,
+            first: true,
+            process: None,
             error: String::new(),
             links: BTreeMap::new(),
-            panel: Panel::default(),
+            panel: Arc::default(),
             frame: Vec::new(),
             buffer: Buffer::new(),
         };

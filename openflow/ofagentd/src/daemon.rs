@@ -11,7 +11,7 @@ use tandem_linux::sandbox::folder_of;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_ofagent::{Agent, Settings};
 use tandem_openflow::model::Desc;
-use tandem_openflow::{Version, port};
+use tandem_openflow::port;
 use tandem_ports::{rights, self_test};
 
 use tandem_ofchip::{Chip, Limits, Lookup, Slice};
@@ -30,9 +30,7 @@ use crate::target::Target;
 const JOBS: usize = 64;
 
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    args.check().map_err(|e| anyhow!(e))?;
-    let asked = lsi::switches(args).map_err(|e| anyhow!(e))?;
+pub fn run(args: &Args, asked: &[lsi::Switch]) -> anyhow::Result<()> {
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Ofagentd)?;
@@ -40,11 +38,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let poller = Poller::new()?;
     // hosts' addresses are looked up and sockets made where files can still be read
     let mut links = Vec::new();
-    for (n, switch) in (0..).zip(&asked) {
+    for (n, switch) in (0..).zip(asked) {
         links.push(Links::open(n, &switch.controllers, &args.tls, &poller)?);
     }
     let (asic, mut parts) = match args.asic {
-        true => connect(args, &instance, &asked)?,
+        true => connect(args, &instance, asked)?,
         false => (None, Vec::new()),
     };
     let boot = kept::boot()?;
@@ -55,7 +53,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut opened = Vec::new();
     let mut lsis = Vec::new();
     let mut count = 0;
-    for ((n, switch), links) in (0..).zip(&asked).zip(links) {
+    for ((n, switch), links) in (0..).zip(asked).zip(links) {
         let part = match parts.is_empty() {
             true => None,
             false => Some(parts.remove(0)),
@@ -84,7 +82,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let datapaths: Vec<String> = lsis.iter().map(|l| format!("{:016x}", ids(l))).collect();
     let warm = lsis.iter().any(|l| l.agent.datapath().is_restored());
     let mut plant = Plant::new(lsis, poller);
-    plant.asic = asic.map(|a| a.of_earlier(warm));
+    plant.asic = asic.map(|a| a.of_earlier(warm, &bell));
     for (n, port, mac, halves) in opened {
         plant.add_port(n, port, mac, *halves, now);
     }
@@ -165,16 +163,12 @@ fn settings(
     of: &lsi::Switch,
     first: Option<[u8; 6]>,
 ) -> Settings {
-    let versions = of.versions.iter().map(|v| match v.as_str() {
-        "1.0" => Version::V10,
-        _ => Version::V13,
-    });
     let datapath = of
         .datapath_id
         .unwrap_or_else(|| datapath_id(instance, first));
     Settings {
         datapath,
-        versions: versions.collect(),
+        versions: of.offers(),
         tables: args.tables,
         max_flows: args.max_flows,
         fail: match of.fail {

@@ -325,6 +325,15 @@ impl Switch {
         own.chain(local).collect()
     }
 
+    /// What its hello offers.
+    pub fn offers(&self) -> Vec<Version> {
+        let version = |v: &String| match v.as_str() {
+            "1.0" => Version::V10,
+            _ => Version::V13,
+        };
+        self.versions.iter().map(version).collect()
+    }
+
     /// What its tables speak before a controller has come.
     pub fn newest(&self) -> Version {
         match self.versions.iter().any(|v| v == "1.3") {

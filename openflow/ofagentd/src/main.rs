@@ -6,6 +6,7 @@
 mod api;
 mod args;
 mod asic;
+mod attempt;
 mod daemon;
 mod explain;
 mod keeper;
@@ -29,16 +30,22 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
-    match start(&args) {
+    let say = |why: String| writeln!(std::io::stderr(), "ofagentd: {why}");
+    // options that clap understood, and that make no sense: 2, as it ends with
+    let checked = args.check().and_then(|()| lsi::switches(&args));
+    let switches = match checked.and_then(|s| tandem_mgmt::log::start(&args.log, true).map(|()| s))
+    {
+        Ok(switches) => switches,
+        Err(why) => {
+            let _ = say(why);
+            return ExitCode::from(2);
+        }
+    };
+    match daemon::run(&args, &switches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            let _ = writeln!(std::io::stderr(), "ofagentd: {e:#}");
+            let _ = say(format!("{e:#}"));
             ExitCode::FAILURE
         }
     }
-}
-
-fn start(args: &args::Args) -> anyhow::Result<()> {
-    tandem_mgmt::log::start(&args.log, true).map_err(anyhow::Error::msg)?;
-    daemon::run(args)
 }

@@ -29,7 +29,15 @@ pub struct Files {
     pub ca_cert: Option<PathBuf>,
 }
 
+/// What is said where one is missing.
+pub const MISSING: &str = "ssl: and pssl: need --private-key, --certificate and --ca-cert";
+
 impl Files {
+    /// Are all there?
+    pub fn all(&self) -> bool {
+        self.private_key.is_some() && self.certificate.is_some() && self.ca_cert.is_some()
+    }
+
     /// One is given.
     pub fn any(&self) -> bool {
         let files = [&self.private_key, &self.certificate, &self.ca_cert];
@@ -63,7 +71,7 @@ impl Tls {
         let (Some(key), Some(own), Some(authority)) =
             (&files.private_key, &files.certificate, &files.ca_cert)
         else {
-            bail!("ssl: and pssl: need --private-key, --certificate and --ca-cert");
+            bail!(MISSING);
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
