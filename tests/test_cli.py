@@ -243,10 +243,10 @@ def test_a_switch_with_other_settings_is_refused_and_named(bare):
 def test_a_refused_argument_is_named_and_not_repeated(bare):
     ns, folder = bare
     code, _, err = alone(ns, folder / "run", "up", "--profile", "tiny", "--port", "swp1=bogus:x")
-    assert code == 1 and "unknown kind 'bogus'" in err and "--help" not in err and err.count("\n") == 1, err
+    assert code == 2 and "unknown kind 'bogus'" in err and "--help" not in err and err.count("\n") == 1, err
     (folder / "f.toml").write_text("profile = \"tiny\"\n[storm.swp1]\nbogus = 3\n", encoding="utf-8")
     code, _, err = alone(ns, folder / "run", "up", "-f", folder / "f.toml")
-    assert code == 1 and "no kind of storm" in err, err
+    assert code == 2 and "no kind of storm" in err, err
     code, _, err = alone(ns, folder / "run", "up", "--profile", "tiny")
     assert code == 0, err
     code, _, err = alone(ns, folder / "run", "up", "--log", "warning")

@@ -1,13 +1,13 @@
 //! `tandem up` and `tandem down`: starts and stops the two daemons of an instance, and is idempotent.
 
-use crate::Answer;
 use crate::args::{Daemon as DaemonArg, Up};
 use crate::below::own_asicd;
 use crate::config::{Config, alone, replace, save};
 use crate::out::Out;
 use crate::query::{seconds, status_of};
 use crate::table::cell;
-use anyhow::{Context, Result, bail};
+use crate::{Answer, Usage};
+use anyhow::{Context, Result, anyhow, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -126,11 +126,16 @@ pub fn wait_ready(
             } else {
                 ""
             };
-            bail!(
+            let said = format!(
                 "{daemon} ended ({code}): {killed}{} (log: {})",
                 last_words(&log, from),
                 log.display()
             );
+            // what it was started with makes no sense: nor did what was typed here
+            return Err(match code.code() {
+                Some(2) => Usage(said).into(),
+                _ => anyhow!(said),
+            });
         }
         if Instant::now() > end {
             let phase = status

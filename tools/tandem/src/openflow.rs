@@ -10,7 +10,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use tandem_mgmt::{Client, Daemon, Instance};
 
-use crate::Answer;
 use crate::below::{FLOW_DEADLINE, end_asicd, own_asicd, up_asicd};
 use crate::config::{alone, replace};
 use crate::flows;
@@ -19,6 +18,7 @@ use crate::out::Out;
 use crate::query::seconds;
 use crate::show::rows;
 use crate::table::{Column, cell, left, render, right};
+use crate::{Answer, Usage};
 
 /// `tandem openflow`
 #[derive(Subcommand, Debug)]
@@ -409,9 +409,9 @@ fn check(words: &[String]) -> Result<()> {
         return Ok(());
     };
     if profile == "tiny" && value("--mac-lookup") == Some("vlan") {
-        bail!(
-            "--mac-lookup vlan: a chip tiny has 4 forwarding domains, one for each VLAN takes 4094"
-        );
+        let why =
+            "--mac-lookup vlan: a chip tiny has 4 forwarding domains, one for each VLAN takes 4094";
+        return Err(Usage(why.into()).into());
     }
     for pair in words.chunks(2) {
         let [option, port] = pair else { continue };
@@ -422,9 +422,10 @@ fn check(words: &[String]) -> Result<()> {
             && !cable.contains("=dgram:")
             && !["=tap", "=af_xdp"].iter().any(|kind| cable.ends_with(kind))
         {
-            bail!(
+            let why = format!(
                 "--port {port}: with --profile a port's number is the chip's own: --port {cable}"
             );
+            return Err(Usage(why).into());
         }
     }
     Ok(())
@@ -555,10 +556,12 @@ fn show(
     out: Out,
 ) -> Result<Answer> {
     if (flows.places.is_some() || flows.why) && what != What::Flows {
-        bail!("--hardware, --software and --why are of flows: tandem openflow show flows");
+        let why = "--hardware, --software and --why are of flows: tandem openflow show flows";
+        return Err(Usage(why.into()).into());
     }
     if table.is_some() && what != What::Flows {
-        bail!("--table is of flows: tandem openflow show flows --table N");
+        let why = "--table is of flows: tandem openflow show flows --table N";
+        return Err(Usage(why.into()).into());
     }
     let (path, columns) = match what {
         What::Flows => ("/v1/flows", FLOWS),
