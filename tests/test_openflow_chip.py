@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenFlow on a chip that was not made for it: what its tables can do it answers itself, the rest is the software's."""
 
+import contextlib
 import json
 import os
+import signal
 import struct
 import subprocess
 import time
@@ -10,7 +12,7 @@ import time
 import pytest
 
 from lib import net, openflow
-from lib.openflow import FLOW_MOD, PACKET_IN, PORT_STATUS
+from lib.openflow import BARRIER_REQUEST, ECHO_REQUEST, FLOW_MOD, PACKET_IN, PORT_STATUS
 from lib.switch import binaries
 
 CONTROLLER = ("--controller", f"tcp:127.0.0.1:{openflow.PORT}")
@@ -228,6 +230,12 @@ def test_tables_of_another_version(sw):
     net.wait_until("it to be missed", lambda: sw.status()["controllers"] == 0)
     old = sw.peer(version=1)
     assert old.ask(18, answer=19) == b""
+    # who asks takes nothing away
+    assert [r["place"] for r in sw.show("flows")] == ["hardware", "hardware"] and sw.pings(1, 2, 1) == 1
+    # whose first change is the end of what was there: all flows go, of which there is none in 1.0
+    every = struct.pack("!IH6s6sHBxHBB2xIIHH", 0x3fffff, 0, bytes(6), bytes(6), 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    old.send(14, every + struct.pack("!QHHHHIHH", 0, 3, 0, 0, 0, 0xffffffff, 0xffff, 0))
+    assert old.ask(18, answer=19) == b""
     # in the chip as it is: it is not attached anew
     assert sw.log().count("attached to asicd") == 1
     assert sw.show("flows") == [] and sw.pings(1, 2, 1) == 0
@@ -271,11 +279,11 @@ def test_what_cannot_be_is_said_before_anything_starts(sw):
     tiny = ("--profile", "tiny", "--mac-lookup", "vlan")
     for words, why in ((tiny, "4094"), ((*CHIP, "--port", "swp1=p1:7"), "the chip's own")):
         code, _, err = sw.call("up", *LISTENING, *words)
-        assert code == 1 and why in err and err.count("\n") == 1, err
+        assert code == 2 and why in err and err.count("\n") == 1, err
         assert not sw.chip_pid()
     sw.up(*LISTENING, *CHIP)
     code, _, err = sw.call("show", "ports", "--hardware")
-    assert code == 1 and "are of flows" in err, err
+    assert code == 2 and "are of flows" in err, err
 
 
 def test_its_chip_is_ofagentds_alone(sw):
@@ -484,6 +492,56 @@ def test_a_frame_on_paper_through_both(sw):
     assert "chip verdict     forwarded to swp1" in said, said
     assert "agreement        the chip forwards it to swp1: the same" in said, said
     assert sw.to_cpu() == before, "nothing left"
+
+
+def test_who_waits_for_a_chip_that_does_not_answer(sw):
+    """An asicd that is stopped forwards on when it goes on, so barriers wait for it; nobody else does, while attempts to
+    attach wait for its answer. Of one that has ended nothing passes: there is nothing to wait for."""
+    peer = sw.start("--probe", "600")
+    other = sw.peer()
+    both_ways(peer)
+    sw.reaches(1, 2)
+    chip = sw.chip_pid()
+
+    def attempts():
+        tasks = f"/proc/{sw.pid()}/task"
+        names = {}
+        for t in os.listdir(tasks):
+            with contextlib.suppress(OSError), open(f"{tasks}/{t}/comm", encoding="utf-8") as f:
+                names[t] = f.read().strip()
+        return {t for t, name in names.items() if name == "attach"}
+
+    def answers_meanwhile():
+        under_way = attempts()
+        assert other.ask(ECHO_REQUEST, b"x") == b"x"
+        return sw.status() and under_way & attempts()
+
+    def stopped(n):
+        os.kill(chip, signal.SIGSTOP)
+        flow(peer, [(ETH_TYPE, 0x9000 + n, 2)], out(2), priority=9)
+        peer.send(BARRIER_REQUEST)
+        net.wait_until("the chip to be missed", lambda: "not attached" in sw.status()["chip"]["state"], timeout=60)
+        net.wait_until("answers during an attempt to attach", answers_meanwhile, timeout=60, every=0.01)
+        with pytest.raises(TimeoutError):
+            peer.wait(BARRIER_REQUEST + 1, timeout=0.5)
+    try:
+        stopped(1)
+        os.kill(chip, signal.SIGCONT)
+        peer.wait(BARRIER_REQUEST + 1, timeout=60)
+        sw.settled()
+        sw.reaches(1, 2)
+        stopped(2)
+    finally:
+        os.kill(chip, signal.SIGKILL)
+    peer.wait(BARRIER_REQUEST + 1, timeout=60)
+    # and what comes from here on
+    flow(peer, [(ETH_TYPE, 0x9003, 2)], out(2), priority=9)
+    peer.barrier()
+    assert "not attached" in sw.status()["chip"]["state"]
+    assert "asicd started" in sw.up(*LISTENING, *CHIP, "--probe", "600")
+    sw.settled()
+    sw.reaches(1, 2)
+    assert [r["place"] for r in sw.show("flows")] == ["hardware"] * 5
 
 
 def test_another_chip_is_not_taken_for_it(sw):

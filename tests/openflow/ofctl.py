@@ -108,10 +108,10 @@ def frame(dst=DST, src=SRC, a="10.0.0.1", b="10.0.0.2", size=100, vid=None, prot
     return ether(dst, src, ETH_IP, ipv4(a, b, proto, b"x" * (size - 34)), vid=vid)
 
 
-def told(n, chip):
-    """A counter in words. A chip's MAC table has none, and what the chip drops nobody counts: such a number is not
-    known, and never a wrong one."""
-    return rf"(?:{n}|\?|{(1 << 64) - 1})" if chip else str(n)
+def told(n, uncounted):
+    """A counter in words. A chip's MAC table has none, and the rows of some count no bytes: such a number is not known,
+    and never a wrong one; any other is told."""
+    return rf"(?:{n}|\?|{(1 << 64) - 1})" if uncounted else str(n)
 
 
 class Wires:

@@ -108,13 +108,16 @@ def test_counters(of, wires, switch):
         assert now["rx_cpu_packets"] - by_chip["rx_cpu_packets"] <= 3
 
     # Open vSwitch's counters come from its cache within a second
+    entry, behind = (chip and chip.is_entry(*of_) for of_ in ((0, 9), (4, 1)))
+    short = chip and not chip.counts_bytes
+
     def counted():
         text = "\n".join(of.flows(stats=True))
-        return re.search(rf"n_packets={told(5, chip)}, n_bytes={told(500, chip)}.*dl_dst={DST}", text) and \
-            re.search(rf"table=4, n_packets={told(3, chip)}, n_bytes={told(240, chip)}", text) and text
+        return re.search(rf"n_packets={told(5, entry)}, n_bytes={told(500, entry or short)}.*dl_dst={DST}", text) and \
+            re.search(rf"table=4, n_packets={told(3, behind)}, n_bytes={told(240, behind or short)}", text) and text
     net.wait_until(f"counters: {of.flows(stats=True)}", counted, timeout=PATIENCE)
     aggregate = of("dump-aggregate", f"dl_dst={DST}")
-    assert re.search(rf"packet_count={told(5, chip)} byte_count={told(500, chip)}\b", aggregate), aggregate
+    assert re.search(rf"packet_count={told(5, entry)} byte_count={told(500, entry or short)}\b", aggregate), aggregate
     for port, name, packets in ((1, "rx pkts", 8), (2, "tx pkts", 5), (3, "tx pkts", 3)):
         grown = number(of("dump-ports", port), name) - number(before[port], name)
         assert grown == packets, (port, grown)
@@ -248,31 +251,31 @@ def test_fast_failover_follows_the_link(of, wires, switch):
 
 
 def test_meters(of, wires, switch):
-    of("add-meter", "meter=1,pktps,burst,stats,bands=type=drop,rate=20,burst_size=20")
+    of("add-meter", "meter=1,pktps,burst,stats,bands=type=drop,rate=1,burst_size=20")
     remark = of.error("add-meter", "meter=2,kbps,bands=type=dscp_remark,rate=1,prec_level=1")
     # the userspace datapath of Open vSwitch has no such band
     assert remark == ("OFPMMFC_BAD_BAND" if switch.kind == "ovs" else "")
     said = of("dump-meters")
-    assert re.search(r"meter=1 pktps burst stats bands=\s*type=drop rate=20 burst_size=20", said), said
+    assert re.search(r"meter=1 pktps burst stats bands=\s*type=drop rate=1 burst_size=20", said), said
     assert remark or re.search(r"type=dscp_remark rate=1", said), said
     assert of.error("add-meter", "meter=1,pktps,bands=type=drop,rate=5") == "OFPMMFC_METER_EXISTS"
     assert of.error("mod-meter", "meter=9,pktps,bands=type=drop,rate=5") == "OFPMMFC_UNKNOWN_METER"
     of("add-flow", "in_port=1,actions=meter:1,output:2")
     assert of.flows() == ["in_port=1 actions=meter:1,output:2"]
     wires.drain()
-    began = time.monotonic()
     wires.send(1, *[frame()] * 200)
 
     def stats():
         return of("meter-stats", "meter=1")
 
     net.wait_until("all to have met the meter", lambda: number(stats(), "packet_in_count") == 200, timeout=PATIENCE)
-    took, said = time.monotonic() - began, stats()
+    said = stats()
     assert number(said, "flow_count") in (0, 1), said
     got = 200 - number(said.split("bands:")[1], "packet_count")
     assert {p: len(f) for p, f in wires.caught(want=got).items()} == {2: got}
-    # the bucket begins full, as far as the millisecond in which Open vSwitch reckons
-    assert 15 <= got <= 21 + 20 * took, f"{got} of 200 frames passed a meter of 20 and as many at once in {took:.2f} s"
+    # the bucket begins full, as far as the millisecond in which Open vSwitch reckons; one more each second, of which
+    # there were no more than were waited for
+    assert 15 <= got <= 21 + PATIENCE, f"{got} of 200 frames passed a meter of 1 a second and 20 at once"
     # who refers to a meter goes with it (6.7 says so of groups, A.3.4.4 of meters)
     of("del-meters", "meter=1")
     assert of.flows() == []
