@@ -161,8 +161,8 @@ struct tnd_vlan {
  * with the VLAN's tag, or without one, are looked up there and leave with that VID. A
  * member by TND_VID_ANY has all frames of its port looked up there, UNAWARE or not, and
  * gets them as they came. TND_FLOWS_FID is a domain like another: while it has members,
- * frames of no member are a miss, UNAWARE or not. So front ends share a chip by a domain
- * each. Of a device without the feature do not ask for a FID that is not the VID.
+ * frames of no member are a miss, and all of an UNAWARE port that is none by TND_VID_ANY.
+ * So front ends share a chip by a domain each. Of a device without the feature do not ask for a FID that is not the VID.
  */
 
 /*
