@@ -445,11 +445,6 @@ impl Chip {
         self.offload.usage()
     }
 
-    /// What its list of rows is called.
-    pub fn list_name(&self) -> &'static str {
-        self.known.chip.acl.name
-    }
-
     /// Counters of rows that are taken, and those that there are.
     pub fn counters(&self) -> (u32, u32) {
         (self.counts.used(), self.counts.size)

@@ -20,6 +20,11 @@ const AHEAD: u32 = 512;
 const LEASES: usize = 16;
 
 impl Chip {
+    /// What its list of rows is called.
+    pub fn list_name(&self) -> &'static str {
+        self.known.chip.acl.name
+    }
+
     /// Entries of its MAC table, whoever writes them. What fits is asked for ahead: [`Chip::usage`] has what is promised.
     pub fn mac_size(&self) -> u32 {
         self.known.chip.mac.map_or(0, |m| m.size)

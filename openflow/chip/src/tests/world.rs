@@ -140,6 +140,8 @@ pub struct World {
     fresh: BTreeSet<u32>,
     /// Or something else did that packets count for.
     others: bool,
+    /// The device has ended, and nobody has attached to the next one.
+    ended: bool,
     /// Processes so far that were killed.
     kills: u32,
     /// What the next one would find written down.
@@ -218,6 +220,7 @@ impl World {
             unsure: BTreeSet::new(),
             fresh: BTreeSet::new(),
             others: false,
+            ended: false,
             kills: 0,
             kept: Past::default(),
             next: Fate::Done,
@@ -665,8 +668,9 @@ impl World {
         self.now += MS;
         self.chip.turn(self.now);
         assert!(self.chip.lost().is_some());
-        // it may be out already
-        let ended = ended || self.chip.is_settled();
+        // what has ended comes back by an attach alone
+        self.ended |= ended;
+        let ended = self.ended;
         if ended {
             self.inner(|i| i.firmware.cold_reset());
             self.chip.gone();

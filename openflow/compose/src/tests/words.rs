@@ -3,6 +3,7 @@
 use super::model::{World, exact, ports};
 use crate::places::ALIKE;
 use crate::{Answer, Effect, Flow, Limits, RuleId, Tag, Through};
+use std::collections::BTreeSet;
 use tandem_ofoffload::{Beyond, Only, PortMask, Rewrite};
 use tandem_openflow::model::{Bucket, GROUP_ANY, GroupCommand, GroupMod, GroupType};
 use tandem_openflow::{Action, Field, Instructions, Oxm, port};
@@ -542,12 +543,23 @@ fn chains_have_the_buckets_of_a_group_in_common() {
         let to = exact(Field::EthDst, n.into());
         assert!(w.add(n, flow(1, 9, &[to], none, None)));
     }
-    let rules: Vec<RuleId> = (1..5).flat_map(|n| w.compose.rules_of(n)).collect();
-    let lists = rules.iter().map(|r| &w.compose.rule(*r).unwrap().via);
-    let mut lists: Vec<*const Through> = lists.map(|v| v.as_ptr()).collect();
-    assert!(lists.len() >= 16 && w.compose.rule(rules[0]).unwrap().via.len() == 4);
-    lists.dedup();
-    assert_eq!(lists.len(), 1);
+    // and in an action set, which is carried out at the end of the way
+    for n in 8..10 {
+        let mut ends = flow(0, 9, &[exact(Field::InPort, n.into())], none, None);
+        ends.instructions.write = Some(vec![Action::Group(1)]);
+        assert!(w.add(n, ends));
+    }
+    let all = [1, 2, 3, 4, 8, 9];
+    let rules: Vec<RuleId> = all
+        .into_iter()
+        .flat_map(|n| w.compose.rules_of(n))
+        .collect();
+    let of_rules = rules.iter().map(|r| &w.compose.rule(*r).unwrap().via);
+    let nodes = w.compose.nodes.iter().flatten().map(|n| &n.form.via);
+    let lists: Vec<_> = of_rules.chain(nodes).filter(|v| !v.is_empty()).collect();
+    assert!(rules.len() >= 18 && lists.iter().all(|v| v.len() == 4));
+    let places: BTreeSet<*const Through> = lists.iter().map(|v| v.as_ptr()).collect();
+    assert_eq!(places.len(), 1);
     // a hundred other lists, one after the other
     for n in 0..100 {
         group(&mut w, 1, GroupType::All, &vec![(None, none); 4 + n]);

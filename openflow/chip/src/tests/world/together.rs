@@ -18,6 +18,7 @@ pub fn attach(all: &mut [&mut World]) {
     let parts = attached(all, false);
     for (w, part) in all.iter_mut().zip(parts) {
         w.unseen = true;
+        w.ended = false;
         w.log.push("attach".into());
         w.chip.lose("attached anew");
         w.chip.attach(Box::new(part), w.now).unwrap();
