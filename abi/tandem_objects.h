@@ -392,6 +392,7 @@ enum tnd_acl_stage {
 	TND_ACL_INGRESS		= 2,	/* the chip has decided to forward it; before it is changed */
 	TND_ACL_EGRESS		= 3,	/* for each port that it would leave by, as it would leave */
 	TND_ACL_FLOW		= 4,	/* a frame comes in at a flow port; before its lookup in the FDB (since 1.7) */
+	TND_ACL_FLOW_CLASS	= 5,	/* the same, before FLOW: what the frame is classified as (since 1.10, TND_FEAT_FLOW_CLASS) */
 };
 
 /* TND_CLS_ACL_TABLE: key = table */
@@ -449,7 +450,8 @@ struct tnd_acl_key {
 	__u8	ttl;			/* or hop limit */
 	__u8	tcp_flags;		/* the low eight */
 	__u8	fragment;		/* TND_ACL_FRAGMENT* */
-	__u8	reserved0[4];
+	__u8	group;			/* that FLOW_CLASS has put it into; stage FLOW only (since 1.10, TND_FEAT_FLOW_CLASS) */
+	__u8	reserved1[3];
 };
 
 enum tnd_acl_action {
@@ -464,11 +466,25 @@ enum tnd_acl_action {
 
 /*
  * Stage FLOW: the outer tag that it has, on its way out (the FDB is looked up with the
- * one that it came with); what has no tag goes to the CPU
+ * one that it came with); what has no tag goes to the CPU.
+ *
+ * Stage FLOW_CLASS, whose rules PERMIT (or TRAP) and name no counter, policer or mirror:
+ * the VLAN id, the priority and the DSCP that the frame is classified with, and a group, 0
+ * where no rule says another. Rules of stage FLOW see this VLAN id and this priority, the
+ * kind of tag that it came with, and the group; the FDB is looked up in the domain of this
+ * VLAN id. So it leaves: with a tag of this VLAN id, of type 802.1Q if it came without one
+ * and then with priority 0 where none is set; without one if @vid is TND_ACL_VID_NONE, as
+ * which it is also looked up; a priority alone is written into the tag that it has, a DSCP
+ * into IPv4 and IPv6. The form of a domain's member goes before that. The CPU gets it as it
+ * came.
  */
-#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stages PORT, FLOW */
-#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stages PORT, FLOW */
+#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stages PORT, FLOW, FLOW_CLASS */
+#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stages PORT, FLOW, FLOW_CLASS */
 #define TND_ACL_TRAP_CLASS	(1U << 2)	/* with TRAP: @trap_class, not the reason's own */
+#define TND_ACL_SET_DSCP	(1U << 3)	/* @dscp; stage FLOW_CLASS only (since 1.10) */
+
+/* tnd_acl_entry.vid at stage FLOW_CLASS: without a tag */
+#define TND_ACL_VID_NONE	4095
 
 /* tnd_class_cost.family and tnd_lease_item.family of a rule: 0, TND_AF_*, or this */
 #define TND_ACL_WIDTH_FULL	255	/* MAC addresses together with IP */
@@ -506,10 +522,12 @@ struct tnd_acl_entry {
 	__le32	policer;		/* tnd_policer: what exceeds it is dropped; 0: none */
 	__le32	target;			/* REDIRECT_*: port or next hop */
 	__le16	mirror;			/* tnd_mirror: a copy there; 0: none */
-	__le16	vid;			/* with SET_VID: 1..4094 */
+	__le16	vid;			/* with SET_VID: 1..4094, or TND_ACL_VID_NONE */
 	__le16	trap_class;		/* with TRAP_CLASS: enum tnd_trap_class */
 	__u8	pcp;			/* with SET_PCP: 0..7 */
-	__u8	reserved0[5];
+	__u8	dscp;			/* with SET_DSCP: 0..63 */
+	__u8	group;			/* stage FLOW_CLASS: that rules of stage FLOW ask for; else 0 */
+	__u8	reserved1[3];
 	__le32	src_range;		/* tnd_acl_range of the source port, 0: none */
 	__le32	dst_range;		/* of the destination port */
 	__u8	ports[TND_PORT_SET_BYTES];	/* REDIRECT_PORTS: as in tnd_port_set */

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from lib import net, openflow
+from lib import net, openflow, packet
 from lib.openflow import BARRIER_REQUEST, ECHO_REQUEST, FLOW_MOD, PACKET_IN, PORT_STATUS
 from lib.switch import binaries
 
@@ -87,7 +87,14 @@ def out(port):
     return struct.pack("!HHIH6x", 0, 16, port, 0xffff)
 
 
-IN_PORT, ETH_DST, ETH_SRC, ETH_TYPE, IPV6_FLABEL = 0, 3, 4, 5, 28
+def set_field(field, value, width):
+    todo = oxm(field, value, width)
+    pad = -(4 + len(todo)) % 8
+    return struct.pack("!HH", 25, 4 + len(todo) + pad) + todo + bytes(pad)
+
+
+PUSH_VLAN, POP_VLAN = struct.pack("!HHH2x", 17, 8, 0x8100), struct.pack("!HH4x", 18, 8)
+IN_PORT, ETH_DST, ETH_SRC, ETH_TYPE, VLAN_VID, VLAN_PCP, IP_DSCP, IPV6_FLABEL = 0, 3, 4, 5, 6, 7, 8, 28
 
 
 def both_ways(peer, **kw):
@@ -159,6 +166,57 @@ def test_what_it_can_not_do_is_trapped(sw):
     peer.barrier()
     sw.pings(1, 2, 1)
     assert peer.wait(PACKET_IN)
+
+
+def test_what_flows_write_the_chip_writes(sw):
+    peer = sw.start()
+    vid = set_field(VLAN_VID, 0x1007, 2)
+    flows = [  # what it asks for, what it does, the tag that comes, the one that goes, the TOS that goes
+        ([(VLAN_VID, 0x1001, 2)], vid, 0x6001, 0x6007, 3),
+        ([(VLAN_VID, 0x1002, 2)], set_field(VLAN_PCP, 3, 1), 0xa002, 0x6002, 3),
+        ([(VLAN_VID, 0x1003, 2)], POP_VLAN, 0x0003, None, 3),
+        ([(VLAN_VID, 0, 2)], PUSH_VLAN + vid, None, 0x0007, 3),
+        ([(ETH_TYPE, 0x0800, 2), (VLAN_VID, 0x1004, 2)], set_field(IP_DSCP, 46, 1), 0x0004, 0x0004, 46 << 2 | 3),
+    ]
+    for fields, todo, *_ in flows:
+        flow(peer, [(IN_PORT, 1, 4), *fields], todo + out(2), priority=5)
+    # behind them, for the same packets and all others
+    flow(peer, [(IN_PORT, 1, 4)], out(3))
+    flow(peer, [(IN_PORT, 2, 4)], b"")
+    peer.barrier()
+    rows = sw.show("flows")
+    writes = [r for r in rows if r["priority"] == 5]
+    assert len(writes) == 5 and all(r["place"] == "hardware" for r in rows), rows
+    assert all("in IS1, 2 lines, which writes, and IS2" in r["why"] for r in writes), rows
+
+    def frame(tci, tos):
+        data = packet.udp("10.0.0.1", "10.0.0.2", 7, 8, b"tandem" * 6)
+        tag = b"" if tci is None else struct.pack("!HH", 0x8100, tci)
+        return bytes.fromhex("020000000002 020000000001") + tag + b"\x08\0" \
+            + packet.ipv4("10.0.0.1", "10.0.0.2", 17, data, tos=tos)
+
+    before = sw.to_cpu()
+    with packet.Wire(sw.hosts[0]) as a, packet.Wire(sw.hosts[1]) as b:
+        for n, (_, _, comes, goes, tos) in enumerate(flows):
+            b.clear()
+            a.send(frame(comes, 3))
+            want = frame(goes, tos)
+            net.wait_until(f"flow {n} to write", lambda want=want: want in b.caught())
+            assert len(b.caught(lambda f: b"tandem" in f)) == 1, b.caught()
+    # byte by byte, and the CPU has seen none of it
+    assert sw.to_cpu() == before
+    rows = [r for r in sw.show("flows") if r["priority"] == 5]
+    assert all(r["packets"] >= 1 for r in rows), rows
+    # one in front of a flow makes it the CPU's, with the same answer
+    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x88b5, 2)], out(3), priority=9)
+    peer.barrier()
+    rows = [r for r in sw.show("flows") if r["priority"] == 5 and r["place"] == "software"]
+    # the fifth asks for IP, which that has not
+    assert len(rows) == 4 and all("IS1 would write it, but flow" in r["why"] for r in rows), rows
+    with packet.Wire(sw.hosts[0]) as a, packet.Wire(sw.hosts[1]) as b:
+        a.send(frame(0x6001, 3))
+        net.wait_until("the software to write", lambda: frame(0x6007, 3) in b.caught())
+    assert sw.to_cpu() > before
 
 
 def test_what_it_can_do_in_part_is_partly_its(sw):

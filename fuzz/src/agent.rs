@@ -77,6 +77,7 @@ fn equip(agent: &mut Agent, chip: bool, links: [bool; PORTS as usize], now: u64)
             ports: ports.collect(),
             local: false,
             chains: Limits::default(),
+            classes: true,
             slice: Slice::default(),
         });
         agent.set_chip(chip.expect("tiny is known"), now);

@@ -289,7 +289,8 @@ impl DriverSide {
             | raw::TND_FEAT_DOORBELL_HINT
             | raw::TND_FEAT_FLOWS
             | raw::TND_FEAT_FLOW_MEMBERS
-            | raw::TND_FEAT_FLOW_FIDS;
+            | raw::TND_FEAT_FLOW_FIDS
+            | raw::TND_FEAT_FLOW_CLASS;
         let features = offered & known;
         handshake::introduce(&self.region, &self.name, features);
         if let Link::Ivshmem { peer, .. } = &self.link {

@@ -62,6 +62,7 @@ const MACRO_WIDTH: &[(&str, &str)] = &[
     ("TND_LAG_", "u16"),
     ("TND_LAG_MAX_MEMBERS", "usize"),
     ("TND_VID_ANY", "u16"),
+    ("TND_ACL_VID_NONE", "u16"),
     ("TND_CAGE_", "u16"),
 ];
 

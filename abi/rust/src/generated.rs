@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 9;
+pub const TND_ABI_MINOR: u16 = 10;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -20,6 +20,7 @@ pub const TND_FEAT_DOORBELL_HINT: u64 = 16;
 pub const TND_FEAT_FLOWS: u64 = 32;
 pub const TND_FEAT_FLOW_MEMBERS: u64 = 64;
 pub const TND_FEAT_FLOW_FIDS: u64 = 128;
+pub const TND_FEAT_FLOW_CLASS: u64 = 256;
 pub const TND_RING_NEED_KICK: u32 = 1;
 pub const TND_CMD_IDEMPOTENT: u32 = 1;
 pub const TND_CMD_LEASE: u32 = 2;
@@ -95,6 +96,8 @@ pub const TND_ACL_FRAGMENT_FIRST: u8 = 2;
 pub const TND_ACL_SET_VID: u32 = 1;
 pub const TND_ACL_SET_PCP: u32 = 2;
 pub const TND_ACL_TRAP_CLASS: u32 = 4;
+pub const TND_ACL_SET_DSCP: u32 = 8;
+pub const TND_ACL_VID_NONE: u16 = 4095;
 pub const TND_ACL_WIDTH_FULL: u8 = 255;
 pub const TND_POLICER_PACKETS: u16 = 1;
 pub const TND_EXACT_HASH_MIX64: u32 = 1;
@@ -1560,6 +1563,8 @@ pub const TND_ACL_INGRESS: tnd_acl_stage = 2;
 pub const TND_ACL_EGRESS: tnd_acl_stage = 3;
 #[doc = "a frame comes in at a flow port; before its lookup in the FDB (since 1.7)\n"]
 pub const TND_ACL_FLOW: tnd_acl_stage = 4;
+#[doc = "the same, before FLOW: what the frame is classified as (since 1.10, TND_FEAT_FLOW_CLASS)\n"]
+pub const TND_ACL_FLOW_CLASS: tnd_acl_stage = 5;
 #[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table has rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
 pub type tnd_acl_stage = u16;
 #[doc = "TND_CLS_ACL_TABLE: key = table\n"]
@@ -1674,7 +1679,9 @@ pub struct tnd_acl_key {
     pub tcp_flags: u8,
     #[doc = "TND_ACL_FRAGMENT*\n"]
     pub fragment: u8,
-    pub reserved0: [u8; 4usize],
+    #[doc = "that FLOW_CLASS has put it into; stage FLOW only (since 1.10, TND_FEAT_FLOW_CLASS)\n"]
+    pub group: u8,
+    pub reserved1: [u8; 3usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1703,8 +1710,9 @@ const _: () = {
         [::std::mem::offset_of!(tnd_acl_key, tcp_flags) - 58usize];
     ["Offset of field: tnd_acl_key::fragment"]
         [::std::mem::offset_of!(tnd_acl_key, fragment) - 59usize];
-    ["Offset of field: tnd_acl_key::reserved0"]
-        [::std::mem::offset_of!(tnd_acl_key, reserved0) - 60usize];
+    ["Offset of field: tnd_acl_key::group"][::std::mem::offset_of!(tnd_acl_key, group) - 60usize];
+    ["Offset of field: tnd_acl_key::reserved1"]
+        [::std::mem::offset_of!(tnd_acl_key, reserved1) - 61usize];
 };
 #[doc = "on its way\n"]
 pub const TND_ACL_PERMIT: tnd_acl_action = 0;
@@ -1757,13 +1765,17 @@ pub struct tnd_acl_entry {
     pub target: u32,
     #[doc = "tnd_mirror: a copy there; 0: none\n"]
     pub mirror: u16,
-    #[doc = "with SET_VID: 1..4094\n"]
+    #[doc = "with SET_VID: 1..4094, or TND_ACL_VID_NONE\n"]
     pub vid: u16,
     #[doc = "with TRAP_CLASS: enum tnd_trap_class\n"]
     pub trap_class: u16,
     #[doc = "with SET_PCP: 0..7\n"]
     pub pcp: u8,
-    pub reserved0: [u8; 5usize],
+    #[doc = "with SET_DSCP: 0..63\n"]
+    pub dscp: u8,
+    #[doc = "stage FLOW_CLASS: that rules of stage FLOW ask for; else 0\n"]
+    pub group: u8,
+    pub reserved1: [u8; 3usize],
     #[doc = "tnd_acl_range of the source port, 0: none\n"]
     pub src_range: u32,
     #[doc = "of the destination port\n"]
@@ -1807,8 +1819,12 @@ const _: () = {
     ["Offset of field: tnd_acl_entry::trap_class"]
         [::std::mem::offset_of!(tnd_acl_entry, trap_class) - 168usize];
     ["Offset of field: tnd_acl_entry::pcp"][::std::mem::offset_of!(tnd_acl_entry, pcp) - 170usize];
-    ["Offset of field: tnd_acl_entry::reserved0"]
-        [::std::mem::offset_of!(tnd_acl_entry, reserved0) - 171usize];
+    ["Offset of field: tnd_acl_entry::dscp"]
+        [::std::mem::offset_of!(tnd_acl_entry, dscp) - 171usize];
+    ["Offset of field: tnd_acl_entry::group"]
+        [::std::mem::offset_of!(tnd_acl_entry, group) - 172usize];
+    ["Offset of field: tnd_acl_entry::reserved1"]
+        [::std::mem::offset_of!(tnd_acl_entry, reserved1) - 173usize];
     ["Offset of field: tnd_acl_entry::src_range"]
         [::std::mem::offset_of!(tnd_acl_entry, src_range) - 176usize];
     ["Offset of field: tnd_acl_entry::dst_range"]
@@ -3904,8 +3920,13 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
     ),
     (
         "tnd_acl_key",
-        Some("reserved0"),
-        ::std::mem::offset_of!(tnd_acl_key, reserved0),
+        Some("group"),
+        ::std::mem::offset_of!(tnd_acl_key, group),
+    ),
+    (
+        "tnd_acl_key",
+        Some("reserved1"),
+        ::std::mem::offset_of!(tnd_acl_key, reserved1),
     ),
     (
         "tnd_acl_entry",
@@ -4004,8 +4025,18 @@ pub const LAYOUT: &[(&str, Option<&str>, usize)] = &[
     ),
     (
         "tnd_acl_entry",
-        Some("reserved0"),
-        ::std::mem::offset_of!(tnd_acl_entry, reserved0),
+        Some("dscp"),
+        ::std::mem::offset_of!(tnd_acl_entry, dscp),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("group"),
+        ::std::mem::offset_of!(tnd_acl_entry, group),
+    ),
+    (
+        "tnd_acl_entry",
+        Some("reserved1"),
+        ::std::mem::offset_of!(tnd_acl_entry, reserved1),
     ),
     (
         "tnd_acl_entry",

@@ -1,7 +1,8 @@
-//! What the rows of flow ports can ask for and do, as a profile tells it: a chip whose keys have only some of a packet's fields.
+//! What the rows of flow ports can ask for and do, as a profile tells it: a chip whose keys have only some of a packet's fields. Of rows
+//! that classify, which always write all that they can, the same but for the last two.
 //!
 //! ```toml
-//! [acl.tcam.flow]                 # of a memory that has stage "flow"; without it: every field, and one port
+//! [acl.tcam.flow]                 # of a memory that has stage "flow" or "flow_class"; without it: every field, and one port
 //! widths = { … }                  # where not those of the other stages
 //! fields = { arp = ["src_mac"] }  # of rows with this EtherType (RARP has ARP's); `ipv4`, `ipv6` as well; not named: all
 //! group_bits = true               # keys without the destination address know whether it is a group, or broadcast
@@ -105,6 +106,8 @@ impl FlowRows {
     /// How wide a row's key is here.
     pub(crate) fn width(&self, what: &Match) -> Width {
         let mut what = *what;
+        // The group that it was classified into has a place in every key
+        what.mask[word::SRC_MAC] &= ALL;
         if self.group_bits && group_bits(what.value[word::DST_MAC], what.mask[word::DST_MAC]) {
             (what.value[word::DST_MAC], what.mask[word::DST_MAC]) = (0, 0);
         }
@@ -122,6 +125,13 @@ impl FlowRows {
             && e.action != raw::TND_ACL_REDIRECT_NEXTHOP
     }
 
+    /// The same of a row that classifies.
+    pub(crate) fn classifies(&self, e: &raw::tnd_acl_entry) -> bool {
+        let may = matches!(e.action, raw::TND_ACL_PERMIT | raw::TND_ACL_TRAP);
+        let names = (e.counter, e.policer, e.mirror) != (0, 0, 0);
+        self.has_fields(e) && self.has_ports(e) && may && !names && e.mask.group == 0
+    }
+
     fn has_fields(&self, e: &raw::tnd_acl_entry) -> bool {
         let fields = match e.key.ethertype {
             _ if e.mask.ethertype != u16::MAX => return true,
@@ -136,6 +146,7 @@ impl FlowRows {
             tci: u16::MAX,
             port: u16::MAX,
             tag: u8::MAX,
+            group: u8::MAX,
             ..Default::default()
         };
         for field in fields {

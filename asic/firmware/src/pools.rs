@@ -134,7 +134,7 @@ impl Need {
 struct StageTcam {
     pool: PoolId,
     widths: AclWidths,
-    /// At stage `flow`.
+    /// At the stages of flow ports.
     rows: Option<FlowRows>,
 }
 
@@ -155,7 +155,7 @@ impl Pools {
         let acl = &profile.acl;
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
-            let flow = stage == AclStage::Flow;
+            let flow = matches!(stage, AclStage::Flow | AclStage::FlowClass);
             StageTcam {
                 pool: match at {
                     _ if memory.shares_lpm6 => PoolId::Lpm6,

@@ -500,13 +500,14 @@ impl Profile {
                 let known = AclStage::ALL.iter().any(|k| acl_stage(k.to_abi()) == s);
                 if !known || seen.contains(&s.as_str()) {
                     return Err(format!(
-                        "acl.tcam {}: stage {s:?}, must be port, ingress, egress or flow, each once",
+                        "acl.tcam {}: stage {s:?}, must be port, ingress, egress, flow or flow_class, each once",
                         t.name
                     ));
                 }
                 seen.push(s);
             }
-            let flows = t.stages.iter().any(|s| s == acl_stage(raw::TND_ACL_FLOW));
+            let of_flows = [raw::TND_ACL_FLOW, raw::TND_ACL_FLOW_CLASS].map(acl_stage);
+            let flows = t.stages.iter().any(|s| of_flows.contains(&s.as_str()));
             if !flows && t.flow != FlowRows::default() {
                 return Err(format!(
                     "acl.tcam {}: rows of flow ports, and no stage \"flow\"",
@@ -537,11 +538,27 @@ impl Profile {
     /// `TND_FEAT_*` that the chip has beside those of every chip.
     #[must_use]
     pub fn features(&self) -> u64 {
-        let (_, memory) = self.acl.of_stage(AclStage::Flow);
-        match memory.stages.is_empty() {
-            false => raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS | raw::TND_FEAT_FLOW_FIDS,
-            true => 0,
+        let class = match self.classifies_flows() {
+            true => raw::TND_FEAT_FLOW_CLASS,
+            false => 0,
+        };
+        match self.has_stage(AclStage::Flow) {
+            true => {
+                raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS | raw::TND_FEAT_FLOW_FIDS | class
+            }
+            false => 0,
         }
+    }
+
+    fn has_stage(&self, stage: AclStage) -> bool {
+        let (_, memory) = self.acl.of_stage(stage);
+        !memory.stages.is_empty()
+    }
+
+    /// Can lists classify frames of flow ports?
+    #[must_use]
+    pub fn classifies_flows(&self) -> bool {
+        self.has_stage(AclStage::Flow) && self.has_stage(AclStage::FlowClass)
     }
 
     /// Front-panel ports.

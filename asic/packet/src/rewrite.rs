@@ -1,4 +1,4 @@
-//! What routing does to a packet.
+//! What routing, and rules, do to a packet.
 
 use crate::checksum;
 use crate::ether::Mac;
@@ -35,9 +35,54 @@ pub fn decrement_hop_limit(b: &mut [u8]) {
     }
 }
 
+/// Writes the DSCP of IPv4 and updates the checksum; ECN stays. `b` starts at the IP header.
+pub fn set_dscp4(b: &mut [u8], dscp: u8) {
+    if let Some(h) = b.first_chunk_mut::<20>() {
+        let tos = dscp << 2 | h[1] & 3;
+        let (old, new) = ([h[0], h[1]], [h[0], tos]);
+        let check = checksum::update(
+            u16::from_be_bytes([h[10], h[11]]),
+            u16::from_be_bytes(old),
+            u16::from_be_bytes(new),
+        );
+        h[1] = tos;
+        [h[10], h[11]] = check.to_be_bytes();
+    }
+}
+
+/// Writes the DSCP of IPv6; ECN stays. `b` starts at the IP header.
+pub fn set_dscp6(b: &mut [u8], dscp: u8) {
+    if let Some([a, b, ..]) = b.first_chunk_mut::<2>() {
+        *a = *a & 0xf0 | dscp >> 2;
+        *b = *b & 0x3f | dscp << 6;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dscp_leaves_all_else() {
+        for (dscp, tos) in (0..64u8).flat_map(|d| [0u8, 1, 3, 0xb8, 0xff].map(|t| (d, t))) {
+            let mut h = [
+                0x45, tos, 0, 40, 1, tos, 0x40, 0, 9, 6, 0, 0, 10, 0, tos, 1, 10, 9, 8, 7,
+            ];
+            checksum::ip4_set(&mut h);
+            set_dscp4(&mut h, dscp);
+            assert_eq!(h[1], dscp << 2 | tos & 3);
+            let quick = [h[10], h[11]];
+            checksum::ip4_set(&mut h);
+            assert_eq!(quick, [h[10], h[11]], "{dscp} {tos}");
+            let mut six = (0x6000_0000 | u32::from(tos) << 20 | 0x000a_bcde).to_be_bytes();
+            set_dscp6(&mut six, dscp);
+            let traffic = u32::from(dscp << 2 | tos & 3);
+            let want = 0x6000_0000 | traffic << 20 | 0x000a_bcde;
+            assert_eq!(u32::from_be_bytes(six), want, "{dscp} {tos}");
+        }
+        set_dscp4(&mut [0; 5], 1);
+        set_dscp6(&mut [0], 1);
+    }
 
     #[test]
     fn checksum_stays_right_for_every_ttl() {

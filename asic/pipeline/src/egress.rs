@@ -282,7 +282,7 @@ impl<S: Sink> Run<'_, '_, S> {
         Ok(())
     }
 
-    fn count_tag_change(&mut self) {
+    pub(crate) fn count_tag_change(&mut self) {
         if !S::DRY {
             self.st.counters.tag_changes += 1;
         }

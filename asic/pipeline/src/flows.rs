@@ -17,10 +17,13 @@
 //! A domain with members has only their frames: with the tag that the member has there, without one of ports whose PVID
 //! it is, or all of a port. What the FDB forwards there leaves by members alone, with the tag, without one, or as it came.
 //!
+//! A list at stage FLOW_CLASS goes before all of it: the VLAN id and the priority that it gives a frame are what the list and the
+//! domain are asked with, and together with a DSCP what it leaves with. The list can ask for the group that it puts it into as well.
+//!
 //! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list is bound.
 
 use tandem_abi::raw;
-use tandem_packet::Tag;
+use tandem_packet::{EtherType, Tag, rewrite};
 
 use crate::acl::trap_class;
 use crate::entry::{Action, FdbValue};
@@ -47,6 +50,18 @@ fn rewritten(old: Tag, act: &Act) -> Tag {
     Tag { tci, ..old }
 }
 
+/// The tag that a frame is looked up and leaves with, of the one that it came with and what it is classified as.
+fn classified(came: Option<Tag>, act: &Act) -> Option<Tag> {
+    if act.flags & raw::TND_ACL_SET_VID == 0 {
+        return came.map(|old| rewritten(old, act));
+    }
+    let new = Tag {
+        tpid: EtherType::VLAN.0,
+        tci: 0,
+    };
+    (act.vid != raw::TND_ACL_VID_NONE).then(|| rewritten(came.unwrap_or(new), act))
+}
+
 impl<S: Sink> Run<'_, '_, S> {
     /// All stages of a frame that came in at a flow port. Not a part of the function that forwards for bridges and routers.
     #[inline(never)]
@@ -54,8 +69,11 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.port_flags & raw::TND_PORT_TRAP_ALL != 0 {
             return self.trap(raw::TND_TRAP_FLOW);
         }
-        let fid = self.flow_fid();
+        let mut fid = self.flow_fid(self.eth.tag);
         self.fid = fid.unwrap_or(0);
+        if self.flow_class()? {
+            fid = self.flow_fid(self.flow_tag());
+        }
         let decided = self.flow_list()?;
         if !decided && self.port_flags & raw::TND_PORT_FLOWS_SOURCE != 0 {
             self.flow_source(fid)?;
@@ -63,8 +81,57 @@ impl<S: Sink> Run<'_, '_, S> {
         self.flow_station(fid)
     }
 
+    /// The tag that it came with, or was given.
+    fn flow_tag(&self) -> Option<Tag> {
+        let came = self.eth.tag;
+        self.acl
+            .class
+            .as_ref()
+            .map_or(came, |act| classified(came, act))
+    }
+
+    /// True: it is classified.
+    fn flow_class(&mut self) -> Step<bool> {
+        let bind = self.st.acl.at(self.from, AclStage::FlowClass);
+        if bind.is_nothing() {
+            return Ok(false);
+        }
+        self.stage(Stage::FlowClass);
+        if !self.flow_key() || bind.traps() {
+            self.trap(raw::TND_TRAP_FLOW)?;
+        }
+        let Some((act, _)) = self.look_up_flow(bind, Stage::FlowClass) else {
+            return Ok(false);
+        };
+        if act.action == raw::TND_ACL_TRAP {
+            self.trap_as(raw::TND_TRAP_FLOW, trap_class(&act))?;
+        }
+        let came = self.eth.tag.map_or(0, |t| t.tci);
+        let new = rewritten(Tag { tpid: 0, tci: came }, &act);
+        self.classified(act, new.tci);
+        if S::TRACE {
+            let sets = |flag: u32, value: u16| (act.flags & flag != 0).then_some(value);
+            let (vid, pcp, dscp) = (
+                sets(raw::TND_ACL_SET_VID, act.vid),
+                sets(raw::TND_ACL_SET_PCP, act.pcp.into()),
+                sets(raw::TND_ACL_SET_DSCP, act.dscp.into()),
+            );
+            let named = [("VLAN", vid), ("priority", pcp), ("DSCP", dscp)];
+            let mut text = format!("group {}", act.group);
+            for (name, value) in named {
+                match value {
+                    Some(raw::TND_ACL_VID_NONE) => text += ", no tag",
+                    Some(value) => text += &format!(", {name} {value}"),
+                    None => {}
+                }
+            }
+            self.trace(Stage::FlowClass, format_args!("{text}"));
+        }
+        Ok(true)
+    }
+
     /// The domain whose stations it may be to.
-    fn flow_fid(&self) -> Option<u16> {
+    fn flow_fid(&self, tag: Option<Tag>) -> Option<u16> {
         let port = self.st.port(self.from)?;
         let flows = |fid: &u16| self.flow_domain(*fid).is_some();
         let own = match port.untagged {
@@ -78,7 +145,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if self.port_flags & raw::TND_PORT_FLOWS_UNAWARE != 0 {
             return all;
         }
-        let Some(tag) = self.eth.tag else {
+        let Some(tag) = tag else {
             return own.or(all);
         };
         let vid = Some(tag.vid()).filter(|vid| !matches!(vid, 0 | 4095))?;
@@ -112,7 +179,7 @@ impl<S: Sink> Run<'_, '_, S> {
         if bind.traps() || !self.flow_key() {
             return self.trap(raw::TND_TRAP_FLOW);
         }
-        let Some((act, ports)) = self.look_up_flow(bind) else {
+        let Some((act, ports)) = self.look_up_flow(bind, Stage::FlowAcl) else {
             return Ok(false);
         };
         if !self.passes(&act) {
@@ -123,7 +190,7 @@ impl<S: Sink> Run<'_, '_, S> {
             raw::TND_ACL_TRAP => return self.flow_trap(&act, trap_class(&act)),
             raw::TND_ACL_DROP => {}
             // there is no tag to write into
-            _ if rewrites(&act) && self.eth.tag.is_none() => return self.flow_trap(&act, None),
+            _ if rewrites(&act) && self.flow_tag().is_none() => return self.flow_trap(&act, None),
             // a copy would meet a list
             _ if self.mirror_is_filtered(&act) => return self.flow_trap(&act, None),
             _ => {}
@@ -220,7 +287,7 @@ impl<S: Sink> Run<'_, '_, S> {
 
     /// The frame in the form in which it leaves a member.
     fn flow_form(&mut self, tag: EgressTag) -> Result<(), DropReason> {
-        if let (DomainTag::None, Some(own)) = (self.tag, self.eth.tag) {
+        if let (DomainTag::None, Some(own)) = (self.tag, self.flow_tag()) {
             self.tag = DomainTag::Present(own);
         }
         match tag {
@@ -239,8 +306,7 @@ impl<S: Sink> Run<'_, '_, S> {
             Ok(tag) => tag,
             Err(reason) => return self.drop(reason),
         };
-        self.flow_goes();
-        if let Err(reason) = self.flow_form(tag) {
+        if let Err(reason) = self.flow_goes().and_then(|()| self.flow_form(tag)) {
             return self.drop(reason);
         }
         self.send(port);
@@ -251,7 +317,7 @@ impl<S: Sink> Run<'_, '_, S> {
     fn flow_to_all(&mut self, ports: &PortMask, members: Option<u16>) -> Step<()> {
         self.stage(Stage::Flood);
         let before = self.st.counters.tag_changes;
-        let mut sent = 0;
+        let (mut sent, mut goes) = (0, None);
         // As it came first, then those with a tag: in place, it comes once and goes once
         let form = |tag| match tag {
             EgressTag::AsIs => 0,
@@ -266,10 +332,8 @@ impl<S: Sink> Run<'_, '_, S> {
                 if form(tag) != this {
                     continue;
                 }
-                if sent == 0 {
-                    self.flow_goes();
-                }
-                if self.flow_form(tag).is_ok() {
+                let goes = *goes.get_or_insert_with(|| self.flow_goes().is_ok());
+                if goes && self.flow_form(tag).is_ok() {
                     self.send(port);
                     sent += 1;
                 }
@@ -289,16 +353,44 @@ impl<S: Sink> Run<'_, '_, S> {
         Err(Done)
     }
 
-    /// The chip forwards it: what its rule counts, polices and mirrors becomes true, then what it writes.
-    fn flow_goes(&mut self) {
+    /// The chip forwards it: what its rule counts, polices and mirrors becomes true, then what it is classified as and what
+    /// the rule writes.
+    fn flow_goes(&mut self) -> Result<(), DropReason> {
         let act = self.acl.hit.filter(rewrites);
         self.commit();
-        if let (Some(act), Some(old)) = (act, self.eth.tag) {
+        if let Some(class) = self.acl.class {
+            self.flow_becomes(&class)?;
+        }
+        if let (Some(act), Some(old)) = (act, self.flow_tag()) {
             let new = rewritten(old, &act);
             self.frame.set_tag(new.tpid, new.tci);
-            if !S::DRY {
-                self.st.counters.tag_changes += 1;
+            self.count_tag_change();
+        }
+        Ok(())
+    }
+
+    /// What it is classified as becomes its own.
+    fn flow_becomes(&mut self, class: &Act) -> Result<(), DropReason> {
+        if class.flags & raw::TND_ACL_SET_DSCP != 0 {
+            let at = self.eth.l3_offset;
+            let packet = self.frame.bytes_mut().get_mut(at..).unwrap_or_default();
+            match self.eth.ethertype {
+                EtherType::IPV4 => rewrite::set_dscp4(packet, class.dscp),
+                EtherType::IPV6 => rewrite::set_dscp6(packet, class.dscp),
+                _ => {}
             }
         }
+        let came = self.eth.tag;
+        match (came, classified(came, class)) {
+            (old, new) if old == new => return Ok(()),
+            (None, Some(new)) if !self.frame.push_tag(new.tpid, new.tci) => {
+                return Err(DropReason::NoHeadroom);
+            }
+            (Some(_), Some(new)) => self.frame.set_tag(new.tpid, new.tci),
+            (Some(_), None) if !self.frame.pop_tag() => return Err(DropReason::Runt),
+            _ => {}
+        }
+        self.count_tag_change();
+        Ok(())
     }
 }

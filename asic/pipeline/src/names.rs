@@ -60,6 +60,7 @@ named! {
         IngressAcl = "ingress_acl": "rules for what the chip has decided to forward",
         EgressAcl = "egress_acl": "rules of the egress port",
         Egress = "egress": "egress port: state, isolation, MTU, tag",
+        FlowClass = "flow_class": "rules that classify frames of a flow port",
         FlowAcl = "flow_acl": "rules of a flow port",
         Cpu = "cpu": "trap reason and its policer",
     }
@@ -125,6 +126,7 @@ pub fn acl_stage(stage: u16) -> &'static str {
         raw::TND_ACL_INGRESS => "ingress",
         raw::TND_ACL_EGRESS => "egress",
         raw::TND_ACL_FLOW => "flow",
+        raw::TND_ACL_FLOW_CLASS => "flow_class",
         _ => "unknown",
     }
 }

@@ -54,16 +54,24 @@ pub struct Explained {
     pub all: usize,
     /// What all of them take: lines, entries.
     pub cost: (u32, u32),
+    /// Lines of the list that classifies.
+    pub class: u32,
 }
 
 impl Chip {
+    /// What its list is called that classifies frames before that, if it has one.
+    pub fn class_name(&self) -> Option<&'static str> {
+        self.known.chip.class.as_ref().map(|c| c.rows.name)
+    }
+
     /// Everything of one flow, with so many of its rules.
     pub fn explain(&self, id: FlowId, most: usize) -> Explained {
-        let mut cost = (0, 0);
+        let (mut cost, mut class) = ((0, 0), 0);
         let mut sorted: Vec<(bool, RuleId)> = Vec::new();
         for r in self.compose.rules_of(id) {
             let (lines, entries) = self.offload.cost(r);
             cost = (cost.0 + lines, cost.1 + entries);
+            class += self.offload.class_cost(r);
             sorted.push((self.offload.share(r) == Some(Share::Whole), r));
         }
         sorted.sort_unstable();
@@ -72,6 +80,7 @@ impl Chip {
             rules: some.filter_map(|(_, r)| self.ruled(*r)).collect(),
             all: sorted.len(),
             cost,
+            class,
         }
     }
 

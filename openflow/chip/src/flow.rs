@@ -243,6 +243,26 @@ impl Chip {
         self.compose.members().into_iter().filter_map(of).collect()
     }
 
+    /// Ports become members of domains, or leave them, while all frames go to the CPU.
+    pub(crate) fn set_members(&mut self, new: BTreeMap<(u16, u16), bool>) {
+        let old = std::mem::replace(&mut self.want.members, new);
+        for ((port, vid), untagged) in &old {
+            if self.want.members.get(&(*port, *vid)) != Some(untagged) {
+                self.drop_object(Target::Member(*port, *vid), Scope::All, false);
+            }
+        }
+        for ((port, vid), untagged) in self.want.members.clone() {
+            let fid = self.want.fid_of(vid);
+            if self.want.vlans.insert(fid) {
+                self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::All, false);
+            }
+            if old.get(&(port, vid)) != Some(&untagged) {
+                let target = Target::Member(port, vid);
+                self.push(raw::TND_OP_CREATE, target, Scope::All, false);
+            }
+        }
+    }
+
     /// What a rule's rows count is these flows', and the tables' behind the first.
     fn joins(&mut self, rule: RuleId) {
         let mut all = Vec::new();
@@ -420,12 +440,14 @@ impl Chip {
         self.lookups.others();
         if self.writes_now() {
             // The port opens behind it: without a list its frames would meet the MAC table, which may be another's
-            self.queue.push_back(Step {
-                what: What::Write(Target::List),
-                scope: Scope::All,
-                opens: false,
-                command: ports::bind(of.port, self.setup.slice.table()),
-            });
+            for stage in self.known.stages() {
+                self.queue.push_back(Step {
+                    what: What::Write(Target::List),
+                    scope: Scope::All,
+                    opens: false,
+                    command: ports::bind(of.port, stage, self.setup.slice.list(stage)),
+                });
+            }
         } else {
             self.soil(Target::List);
         }

@@ -38,6 +38,7 @@ mod explain;
 mod flow;
 mod groups;
 mod lookups;
+mod pairs;
 mod part;
 mod ports;
 mod profile;
@@ -58,9 +59,9 @@ pub use part::{Part, Slice, parts};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
 pub use tandem_ofcompose::Limits;
-pub use tandem_ofoffload::{Act, Share, Usage, Wanted};
+pub use tandem_ofoffload::{Act, Share, Tagging, Usage, Wanted};
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use foldhash::HashMap;
 use tandem_abi::object::fixed;
@@ -98,6 +99,8 @@ pub struct Setup {
     pub local: bool,
     /// Chains of flows of several tables.
     pub chains: Limits,
+    /// Can lists classify frames before that of its rows?
+    pub classes: bool,
     /// Which of the switches on this chip.
     pub slice: Slice,
 }
@@ -200,6 +203,8 @@ pub struct Chip {
     backoff_ns: u64,
     room: Room,
     lines: u32,
+    /// Of those that classify.
+    class_lines: u32,
     counts: Counts,
     uses: Uses,
     /// As of the last turn.
@@ -232,7 +237,7 @@ impl Chip {
     pub fn new(setup: Setup) -> Result<Chip, Unfit> {
         let slice = profile::domains(&setup.profile, setup.lookup, setup.slice);
         let setup = Setup { slice, ..setup };
-        let known = profile::known(&setup.profile, setup.lookup, slice)?;
+        let known = profile::known(&setup.profile, setup.lookup, slice, setup.classes)?;
         let ports = Ports {
             list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
             local: setup.local,
@@ -265,6 +270,7 @@ impl Chip {
             dirty: BTreeSet::new(),
             backoff_ns: 0,
             lines: 0,
+            class_lines: 0,
             counts: Counts::new(slice),
             uses: Uses::default(),
             now_ns: 0,
@@ -328,6 +334,7 @@ impl Chip {
         fixed.extend(self.want.rows.get(&row::LAST_ROW).map(|r| r.entry));
         let fixed = self.known.guard_lines(&fixed);
         self.lines = slice.part(sizes.lines).saturating_sub(fixed);
+        self.class_lines = slice.part(sizes.class);
         self.counts.size = slice.part(sizes.counters);
         self.room.void();
         self.queue.clear();
@@ -594,6 +601,10 @@ impl Chip {
                 self.drop_object(Target::Row(at), row.scope, true);
                 self.counts.retire(row.counter);
             }
+            Write::GroupAdd { .. }
+            | Write::ClassAdd { .. }
+            | Write::ClassAct { .. }
+            | Write::ClassDel { .. } => self.write_pair(w),
             Write::SetAdd(ports) => {
                 let id = self.want.add_set(ports);
                 self.push(raw::TND_OP_CREATE, Target::Set(id), Scope::Nothing, false);
@@ -687,26 +698,6 @@ impl Chip {
         }
     }
 
-    /// Ports become members of domains, or leave them, while all frames go to the CPU.
-    pub(crate) fn set_members(&mut self, new: BTreeMap<(u16, u16), bool>) {
-        let old = std::mem::replace(&mut self.want.members, new);
-        for ((port, vid), untagged) in &old {
-            if self.want.members.get(&(*port, *vid)) != Some(untagged) {
-                self.drop_object(Target::Member(*port, *vid), Scope::All, false);
-            }
-        }
-        for ((port, vid), untagged) in self.want.members.clone() {
-            let fid = self.want.fid_of(vid);
-            if self.want.vlans.insert(fid) {
-                self.push(raw::TND_OP_CREATE, Target::Vlan(fid), Scope::All, false);
-            }
-            if old.get(&(port, vid)) != Some(&untagged) {
-                let target = Target::Member(port, vid);
-                self.push(raw::TND_OP_CREATE, target, Scope::All, false);
-            }
-        }
-    }
-
     fn drop_object(&mut self, target: Target, scope: Scope, opens: bool) {
         if !self.writes_now() {
             self.soil(target);
@@ -756,7 +747,7 @@ impl Chip {
 
     /// A port that is not the switch's any more: down, and no list looks at its frames.
     fn write_nobodys(&mut self, port: u8) {
-        for command in ports::nobodys(port) {
+        for command in ports::nobodys(port, self.known.stages()) {
             self.queue.push_back(Step {
                 what: What::Port,
                 scope: Scope::All,
@@ -768,6 +759,10 @@ impl Chip {
 
     /// The decision is told what is promised.
     fn resize(&mut self) {
+        if self.offload.usage().class_size != self.class_lines {
+            let writes = self.offload.resize_class(self.class_lines);
+            self.apply(writes);
+        }
         // What it gives up makes room, and so on; each round has less
         for _ in 0..8 {
             let mac = self.room.size(self.want.macs.len() as u32);

@@ -18,6 +18,9 @@ use tandem_sal::{Device, Outcome, PostError, Request, SalError};
 /// A token's number has so many bits; above them it says whose it is.
 const BITS: u32 = 48;
 
+/// The number of the first switch's list that classifies; below are lists of rows.
+const CLASS: u32 = 257;
+
 /// Which of several switches on one chip: names and room of each are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
@@ -48,6 +51,35 @@ impl Slice {
     /// Its list of rows.
     pub(crate) fn table(self) -> u32 {
         1 + u32::from(self.index)
+    }
+
+    /// Its list of rows that classify.
+    pub(crate) fn class_table(self) -> u32 {
+        CLASS + u32::from(self.index)
+    }
+
+    /// Its list at a stage.
+    pub(crate) fn list(self, stage: u16) -> u32 {
+        match stage {
+            raw::TND_ACL_FLOW_CLASS => self.class_table(),
+            _ => self.table(),
+        }
+    }
+
+    /// Is it such a list of one of the switches?
+    pub(crate) fn has_class(self, table: u32) -> bool {
+        (CLASS..CLASS + u32::from(self.of)).contains(&table)
+    }
+
+    /// Its groups of packets, of so many: the first, and how many.
+    pub(crate) fn groups(self, first: u8, all: u8) -> (u8, u8) {
+        let of = |index| u32::from(all) / u32::from(self.of.max(1)) * index;
+        let before = of(u32::from(self.index))
+            + u32::from(self.index).min(u32::from(all) % u32::from(self.of.max(1)));
+        (
+            first.saturating_add(before as u8),
+            self.part(u32::from(all)) as u8,
+        )
     }
 
     /// Numbers of its counters begin behind this.

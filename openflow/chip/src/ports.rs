@@ -134,11 +134,11 @@ impl Ports {
     }
 }
 
-/// The list that looks at what comes in there; 0: none.
-pub(crate) fn bind(port: u8, table: u32) -> Command {
+/// The list that looks at what comes in there, at a stage; 0: none.
+pub(crate) fn bind(port: u8, stage: u16, table: u32) -> Command {
     let mut bind = raw::tnd_acl_bind {
         port: u16::from(port),
-        stage: raw::TND_ACL_FLOW,
+        stage,
         table,
         ..Default::default()
     };
@@ -146,8 +146,8 @@ pub(crate) fn bind(port: u8, table: u32) -> Command {
     Command::of(raw::TND_OP_UPDATE, &bind)
 }
 
-/// A port as nobody has it: down, without a list.
-pub(crate) fn nobodys(port: u8) -> [Command; 2] {
+/// A port as nobody has it: down, without a list at these stages.
+pub(crate) fn nobodys(port: u8, stages: impl Iterator<Item = u16>) -> Vec<Command> {
     let mut down = raw::tnd_port {
         port: u16::from(port),
         mtu: MTU,
@@ -155,5 +155,7 @@ pub(crate) fn nobodys(port: u8) -> [Command; 2] {
         ..Default::default()
     };
     down.set_struct_size();
-    [Command::of(raw::TND_OP_UPDATE, &down), bind(port, 0)]
+    let down = Command::of(raw::TND_OP_UPDATE, &down);
+    let unbound = stages.map(|stage| bind(port, stage, 0));
+    std::iter::once(down).chain(unbound).collect()
 }

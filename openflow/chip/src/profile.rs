@@ -70,6 +70,8 @@ pub(crate) struct Known {
     pub chip: Chip,
     /// Pool of the list's lines.
     lines: &'static str,
+    /// Of those that classify.
+    class: &'static str,
 }
 
 /// A domain for each of the switches on a chip, if it has so many and they are looked up by address: by VLAN each tag is
@@ -81,7 +83,12 @@ pub(crate) fn domains(profile: &str, lookup: Lookup, slice: Slice) -> Slice {
 }
 
 /// By the profile's name.
-pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known, Unfit> {
+pub(crate) fn known(
+    profile: &str,
+    lookup: Lookup,
+    slice: Slice,
+    classes: bool,
+) -> Result<Known, Unfit> {
     // Its domains are known before it is attached to: it would be refused each time
     if (profile, lookup) == ("tiny", Lookup::Vlan) {
         return Err(Unfit::Domains {
@@ -93,14 +100,21 @@ pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known
         Lookup::Address => MacLookup::Address,
         Lookup::Vlan => MacLookup::Vlan,
     };
-    let (mut chip, lines) = match profile {
-        "nxp-t1040" => (tables::vsc9953(by), "is2-tcam"),
-        "arista-7500e" => (tables::arista_7500e(0, by), "ipv6-lpm"),
-        "tiny" => (tables::tiny(by), "acl-tcam"),
+    let (mut chip, lines, class) = match profile {
+        "nxp-t1040" => (tables::vsc9953(by), "is2-tcam", "is1-tcam"),
+        "arista-7500e" => (tables::arista_7500e(0, by), "ipv6-lpm", ""),
+        "tiny" => (tables::tiny(by), "acl-tcam", ""),
         other => return Err(Unfit::Unknown(other.to_owned())),
     };
     for kind in &mut chip.acl.kinds {
         kind.columns.retain(|c| row::has_place(c.field));
+    }
+    chip.class = chip.class.filter(|_| classes);
+    if let Some(c) = &mut chip.class {
+        for kind in &mut c.rows.kinds {
+            kind.columns.retain(|c| row::has_place(c.field));
+        }
+        (c.first, c.groups) = slice.groups(c.first, c.groups);
     }
     chip.miss_drop = true;
     if !slice.has_mac() {
@@ -109,7 +123,7 @@ pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known
     if let Some(m) = chip.mac.as_mut().filter(|_| slice.domains) {
         (m.size, m.port_sets) = (slice.part(m.size), slice.part(m.port_sets));
     }
-    Ok(Known { chip, lines })
+    Ok(Known { chip, lines, class })
 }
 
 /// What the device tells of its pools.
@@ -117,6 +131,8 @@ pub(crate) fn known(profile: &str, lookup: Lookup, slice: Slice) -> Result<Known
 pub(crate) struct Sizes {
     /// Lines of the list that are free.
     pub lines: u32,
+    /// Of those that classify.
+    pub class: u32,
     pub counters: u32,
     pub sets: u32,
     pub domains: u32,
@@ -129,6 +145,9 @@ impl Known {
         chip.acl.size = 0;
         if let Some(m) = &mut chip.mac {
             m.size = 0;
+        }
+        if let Some(c) = &mut chip.class {
+            c.rows.size = 0;
         }
         Offload::new(chip)
     }
@@ -156,6 +175,7 @@ impl Known {
             let free = p.size.saturating_sub(p.used + p.in_flight + p.committed);
             match tandem_abi::get_name(&p.name).as_str() {
                 name if name == self.lines => (s.lines, told) = (free, true),
+                name if name == self.class => s.class = free,
                 "acl-counter" => s.counters = free,
                 "multicast-group" => s.sets = free,
                 "vlan" => s.domains = free,
@@ -163,6 +183,14 @@ impl Known {
             }
         }
         told.then_some(s).ok_or(Unfit::Pool(self.lines))
+    }
+
+    /// Stages of the lists that its ports have.
+    pub fn stages(&self) -> impl Iterator<Item = u16> + use<> {
+        let class = self.chip.class.is_some();
+        [(class, raw::TND_ACL_FLOW_CLASS), (true, raw::TND_ACL_FLOW)]
+            .into_iter()
+            .filter_map(|(has, stage)| has.then_some(stage))
     }
 
     /// Lines that the guards take: each looks at what every kind of rows can look at.

@@ -15,7 +15,7 @@
 
 use tandem_abi::object::Object;
 use tandem_abi::raw;
-use tandem_ofoffload::Act;
+use tandem_ofoffload::{Act, Rewrite, Tagging};
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm, Version};
 
@@ -195,6 +195,35 @@ pub(crate) fn act(e: &mut raw::tnd_acl_entry, act: Act) {
                 e.pcp = pcp;
             }
         }
+    }
+}
+
+/// The row of a group of packets, which traps.
+pub(crate) fn of_group(table: u32, at: u32, group: u8) -> raw::tnd_acl_entry {
+    let mut e = blank(table, at);
+    (e.key.group, e.mask.group) = (group, u8::MAX);
+    e
+}
+
+/// What a row that classifies does: its packets are of a group, and this is written.
+pub(crate) fn classify(e: &mut raw::tnd_acl_entry, group: u8, writes: Rewrite) {
+    (e.action, e.group) = (raw::TND_ACL_PERMIT, group);
+    (e.flags, e.vid, e.pcp, e.dscp) = (0, 0, 0, 0);
+    let vid = match writes.tag {
+        Tagging::Goes => Some(raw::TND_ACL_VID_NONE),
+        Tagging::Comes | Tagging::Stays => writes.vid,
+    };
+    if let Some(vid) = vid {
+        e.flags |= raw::TND_ACL_SET_VID;
+        e.vid = vid;
+    }
+    if let Some(pcp) = writes.pcp {
+        e.flags |= raw::TND_ACL_SET_PCP;
+        e.pcp = pcp;
+    }
+    if let Some(dscp) = writes.dscp {
+        e.flags |= raw::TND_ACL_SET_DSCP;
+        e.dscp = dscp;
     }
 }
 

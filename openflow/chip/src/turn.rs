@@ -510,7 +510,7 @@ impl Chip {
             steps.extend(command.map(|c| (What::Write(target), c)));
         };
         for t in &dirty {
-            if let Target::Row(_) | Target::Mac(_) | Target::Member(..) = t {
+            if let Target::Row(_) | Target::Class(..) | Target::Mac(_) | Target::Member(..) = t {
                 step(*t, self.want.delete(*t));
             }
         }
@@ -545,7 +545,7 @@ impl Chip {
             }
         }
         for t in &dirty {
-            if let Target::Row(_) | Target::Mac(_) | Target::Member(..) = t {
+            if let Target::Row(_) | Target::Class(..) | Target::Mac(_) | Target::Member(..) = t {
                 step(*t, self.want.write(make, *t));
             }
         }
@@ -559,24 +559,25 @@ impl Chip {
         }
     }
 
-    /// The list, its guards, its bindings.
+    /// The lists, what guards that of the rows, and the bindings.
     fn list(&self) -> Vec<Command> {
-        let mut table = raw::tnd_acl_table {
-            stage: raw::TND_ACL_FLOW,
-            table: self.setup.slice.table(),
-            ..Default::default()
-        };
-        table.set_struct_size();
-        let mut all = vec![Command::of(raw::TND_OP_CREATE, &table)];
+        let slice = self.setup.slice;
+        let stages = || self.known.stages().map(|stage| (stage, slice.list(stage)));
+        let mut all = Vec::new();
+        for (stage, table) in stages() {
+            let mut table = raw::tnd_acl_table {
+                stage,
+                table,
+                ..Default::default()
+            };
+            table.set_struct_size();
+            all.push(Command::of(raw::TND_OP_CREATE, &table));
+        }
         let guards = self.guards();
         all.extend(guards.iter().map(|g| Command::of(raw::TND_OP_CREATE, g)));
-        let table = self.setup.slice.table();
-        all.extend(
-            self.ports
-                .list
-                .iter()
-                .map(|(p, _)| ports::bind(p.port, table)),
-        );
+        for (p, _) in &self.ports.list {
+            all.extend(stages().map(|(stage, table)| ports::bind(p.port, stage, table)));
+        }
         all
     }
 }

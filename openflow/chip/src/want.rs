@@ -28,6 +28,8 @@ pub(crate) enum Target {
     Counter(u32),
     /// A row, by its number.
     Row(u32),
+    /// A row that classifies, by its group and which of it.
+    Class(u8, u8),
     Mac(MacKey),
 }
 
@@ -133,11 +135,32 @@ pub(crate) struct Row {
     pub scope: Scope,
 }
 
+/// A row that classifies.
+#[derive(Clone, Debug)]
+pub(crate) struct Class {
+    pub entry: raw::tnd_acl_entry,
+    pub scope: Scope,
+}
+
+/// Rows of a group that classify, at most.
+const CLASSES: u32 = 256;
+
+/// The number of a row that classifies.
+pub(crate) fn class_at(group: u8, row: u8) -> u32 {
+    u32::from(group) * CLASSES + u32::from(row)
+}
+
+/// What a number of a row that classifies is of.
+pub(crate) fn class_of(at: u32) -> (u8, u8) {
+    ((at / CLASSES) as u8, (at % CLASSES) as u8)
+}
+
 /// What is to stand in the chip.
 #[derive(Debug)]
 pub(crate) struct Want {
     slice: Slice,
     pub rows: BTreeMap<u32, Row>,
+    pub classes: BTreeMap<(u8, u8), Class>,
     pub macs: HashMap<MacKey, Act>,
     pub vlans: BTreeSet<u16>,
     /// Ports in domains of VLANs: whether without a tag; by `TND_VID_ANY` in that of their switch.
@@ -216,6 +239,7 @@ impl Want {
         let mut want = Want {
             slice,
             rows: BTreeMap::new(),
+            classes: BTreeMap::new(),
             macs: HashMap::default(),
             vlans: BTreeSet::new(),
             members: BTreeMap::new(),
@@ -359,6 +383,7 @@ impl Want {
             Target::Set(id) => Command::of(op, &set(id, *self.set_ids.get(&id)?)),
             Target::Counter(id) => Command::of(op, &counter(id)),
             Target::Row(at) => Command::of(op, &self.rows.get(&at)?.entry),
+            Target::Class(g, n) => Command::of(op, &self.classes.get(&(g, n))?.entry),
             Target::Mac(key) => Command::of(op, &self.fdb(&key, *self.macs.get(&key)?)),
         })
     }
@@ -373,6 +398,9 @@ impl Want {
             Target::Set(id) => Command::delete(&set(id, PortMask::default())),
             Target::Counter(id) => Command::delete(&counter(id)),
             Target::Row(at) => Command::delete(&row_key(self.slice.table(), at)),
+            Target::Class(g, n) => {
+                Command::delete(&row_key(self.slice.class_table(), class_at(g, n)))
+            }
             Target::Mac(key) => {
                 let mut f = raw::tnd_fdb {
                     fid: self.fid(key.vlan),
@@ -391,12 +419,14 @@ impl Want {
         let vlans = self.vlans.iter().map(|v| Target::Vlan(*v));
         let sets = self.set_ids.keys().map(|s| Target::Set(*s));
         let rows = self.rows.keys().map(|r| Target::Row(*r));
+        let classes = self.classes.keys().map(|(g, n)| Target::Class(*g, *n));
         let macs = self.macs.keys().map(|m| Target::Mac(*m));
         let members = self.members.keys().map(|(p, v)| Target::Member(*p, *v));
         list.chain(vlans)
             .chain(members)
             .chain(sets)
             .chain(rows)
+            .chain(classes)
             .chain(macs)
     }
 }

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
-use tandem_ofoffload::{FIRST_ROW, MacKey, Vlan};
+use tandem_ofoffload::{FIRST_GROUP, FIRST_ROW, MacKey, Vlan};
 use tandem_sal::{Device, Request};
 use zerocopy::IntoBytes;
 
 use crate::part::Slice;
-use crate::want::{Scope, Target};
+use crate::want::{Scope, Target, class_at, class_of};
 use crate::{AttachError, Chip, Lookup, Trust, profile, row, want};
 
 /// Between rows that the chip does not have yet, behind the last one.
@@ -29,9 +29,10 @@ const GAP: u32 = 1 << 16;
 #[derive(Debug, Default)]
 struct Holds {
     lists: BTreeSet<u32>,
-    /// Ports that its list looks at.
-    bound: BTreeSet<u16>,
+    /// Stages and ports where one of its lists looks.
+    bound: BTreeSet<(u16, u16)>,
     rows: BTreeMap<u32, raw::tnd_acl_entry>,
+    classes: BTreeMap<u32, raw::tnd_acl_entry>,
     counters: BTreeMap<u32, raw::tnd_acl_counter>,
     sets: BTreeMap<u16, [u8; raw::TND_PORT_SET_BYTES]>,
     vlans: BTreeSet<u16>,
@@ -43,22 +44,29 @@ struct Holds {
 impl Holds {
     fn read(device: &mut dyn Device, slice: Slice) -> Result<Holds, AttachError> {
         let mut h = Holds::default();
-        let table = slice.table();
+        let (table, class) = (slice.table(), slice.class_table());
         let mut foreign = None;
         device.dump(|t: raw::tnd_acl_table, _| {
-            if t.stage != raw::TND_ACL_FLOW || !slice.has_list(t.table) {
+            let ours = match t.stage {
+                raw::TND_ACL_FLOW => slice.has_list(t.table),
+                raw::TND_ACL_FLOW_CLASS => slice.has_class(t.table),
+                _ => false,
+            };
+            if !ours {
                 foreign = Some("a list of another use");
             }
             h.lists.insert(t.table);
         })?;
         device.dump(|b: raw::tnd_acl_bind, _| {
-            if (b.stage, b.table) == (raw::TND_ACL_FLOW, table) {
-                h.bound.insert(b.port);
+            if [table, class].contains(&b.table) {
+                h.bound.insert((b.stage, b.port));
             }
         })?;
         device.dump(|e: raw::tnd_acl_entry, _| {
             if e.table == table {
                 h.rows.insert(e.priority, e);
+            } else if e.table == class {
+                h.classes.insert(e.priority, e);
             }
         })?;
         device.dump(|c: raw::tnd_acl_counter, _| {
@@ -194,6 +202,8 @@ impl Chip {
         self.begins(&mut *device, &sizes, now_ns)?;
         // Nothing is written yet: these are wishes. There was room ahead, and who is let in depends on that
         let mac = self.room.at_rest(held.macs.len() as u32);
+        let writes = self.offload.resize_class(self.class_lines);
+        self.apply(writes);
         for _ in 0..8 {
             let writes = self.offload.resize(self.lines, mac);
             if writes.is_empty() {
@@ -203,6 +213,7 @@ impl Chip {
         }
         self.need_vlans();
         self.want.vlans.extend(&held.vlans);
+        self.take_groups(&held);
         self.take_numbers(&held);
         let known = self.take_counters(&held, now_ns);
         self.want.take_sets(&held.sets);
@@ -240,16 +251,22 @@ impl Chip {
             let there = held.rows.get(&g.priority);
             there.is_some_and(|e| same_row(e, g))
         };
-        let own = self.ports.list.iter().map(|(p, _)| u16::from(p.port));
-        let what = if !held.lists.contains(&self.setup.slice.table()) {
+        let slice = self.setup.slice;
+        let ports = || self.ports.list.iter().map(|(p, _)| u16::from(p.port));
+        let stages = self.known.stages();
+        let own = stages.flat_map(|stage| ports().map(move |p| (stage, p)));
+        let classes = self.known.chip.class.is_some();
+        let what = if !held.lists.contains(&slice.table()) {
             "no list of flows"
-        } else if held.rows.range(..FIRST_ROW).count() != guards.len()
+        } else if held.lists.contains(&slice.class_table()) != classes {
+            "other lists than this use has"
+        } else if held.rows.range(..FIRST_GROUP).count() != guards.len()
             || !guards.iter().all(guarded)
         {
             "other rows in front of its list"
         } else if held.bound != own.collect() {
             "a list of other ports"
-        } else if !held.vlans.contains(&self.setup.slice.fid()) {
+        } else if !held.vlans.contains(&slice.fid()) {
             "no domain of flows"
         } else {
             return Ok(());
@@ -269,6 +286,54 @@ impl Chip {
         })
     }
 
+    /// Groups whose rows classify as they do here are known by the chip's numbers, others by such as no one of these has.
+    fn take_groups(&mut self, held: &Holds) {
+        let plain = |e: &raw::tnd_acl_entry| {
+            let mut e = *e;
+            (e.priority, e.group, e.struct_size) = (0, 0, 0);
+            e.as_bytes().to_vec()
+        };
+        let mut theirs: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
+        for (at, e) in &held.classes {
+            theirs.entry(class_of(*at).0).or_default().push(plain(e));
+        }
+        let mut ours: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
+        for ((group, _), c) in &self.want.classes {
+            ours.entry(*group).or_default().push(plain(&c.entry));
+        }
+        let by: HashMap<_, u8> = theirs.into_iter().map(|(n, rows)| (rows, n)).collect();
+        let same = ours.iter().map(|(n, rows)| (*n, by.get(rows).copied()));
+        let same: Vec<(u8, Option<u8>)> = same.collect();
+        let taken: BTreeSet<u8> = same.iter().filter_map(|(_, to)| *to).collect();
+        let (first, all) = self
+            .known
+            .chip
+            .class
+            .as_ref()
+            .map_or((0, 0), |c| (c.first, c.groups));
+        let mut free = (0..all).map(|n| first + n).filter(|n| !taken.contains(n));
+        let to: BTreeMap<u8, u8> = same
+            .into_iter()
+            .filter_map(|(n, to)| Some((n, to.or_else(|| free.next())?)))
+            .collect();
+        let number = |n: u8| to.get(&n).copied().unwrap_or(n);
+        self.offload.regroup(number);
+        let classes = std::mem::take(&mut self.want.classes);
+        for ((group, row), mut c) in classes {
+            let group = number(group);
+            (c.entry.group, c.entry.priority) = (group, class_at(group, row));
+            self.want.classes.insert((group, row), c);
+        }
+        let rest = self.want.rows.split_off(&FIRST_ROW);
+        let groups = std::mem::replace(&mut self.want.rows, rest);
+        for (_, mut row) in groups {
+            let group = number(row.entry.key.group);
+            row.entry.key.group = group;
+            row.entry.priority = FIRST_GROUP + u32::from(group);
+            self.want.rows.insert(row.entry.priority, row);
+        }
+    }
+
     /// Rows that the chip has, in the order that they have here, are known by its numbers.
     fn take_numbers(&mut self, held: &Holds) {
         let mut places: HashMap<Vec<u8>, VecDeque<usize>> = HashMap::new();
@@ -276,7 +341,7 @@ impl Chip {
         for (n, (_, e)) in chip.iter().enumerate() {
             places.entry(content(e)).or_default().push_back(n);
         }
-        let own = || self.want.rows.range(..row::LAST_ROW);
+        let own = || self.want.rows.range(FIRST_ROW..row::LAST_ROW);
         let found = own().map(|(_, r)| {
             let places = places.get_mut(&content(&r.entry))?;
             places.pop_front()
@@ -321,7 +386,7 @@ impl Chip {
 
     /// Is something answered there otherwise than it should, and not counted?
     fn has_uncounted(&self, held: &Holds) -> bool {
-        let rows = held.rows.range(FIRST_ROW..);
+        let rows = held.rows.range(FIRST_GROUP..);
         let answers = |e: &raw::tnd_acl_entry| e.action != raw::TND_ACL_TRAP && e.counter == 0;
         let mut rows = rows.filter(|(_, e)| answers(e));
         let wanted = |at: &u32, e: &raw::tnd_acl_entry| {
@@ -352,9 +417,20 @@ impl Chip {
                 dirty.insert(Target::Row(*at));
             }
         }
-        for at in held.rows.range(FIRST_ROW..).map(|(at, _)| *at) {
+        for at in held.rows.range(FIRST_GROUP..).map(|(at, _)| *at) {
             if !self.want.rows.contains_key(&at) {
                 dirty.insert(Target::Row(at));
+            }
+        }
+        for ((group, row), c) in &self.want.classes {
+            let there = held.classes.get(&class_at(*group, *row));
+            if !there.is_some_and(|e| same_row(e, &c.entry) && e.group == c.entry.group) {
+                dirty.insert(Target::Class(*group, *row));
+            }
+        }
+        for (group, row) in held.classes.keys().map(|at| class_of(*at)) {
+            if !self.want.classes.contains_key(&(group, row)) {
+                dirty.insert(Target::Class(group, row));
             }
         }
         let missing = |fid: &&u16| !held.vlans.contains(*fid);
@@ -418,10 +494,10 @@ mod tests {
         let all = [Some(3), Some(0), None, Some(1), Some(4), Some(2)];
         assert_eq!(growing(&all), [false, true, false, true, false, true]);
         assert_eq!(growing(&[None, None]), [false, false]);
-        let between = numbers(&[None, Some(100), None, None, Some(103), None]).unwrap();
-        assert_eq!(between.get(1..5), Some(&[100, 101, 102, 103][..]));
+        let between = numbers(&[None, Some(1100), None, None, Some(1103), None]).unwrap();
+        assert_eq!(between.get(1..5), Some(&[1100, 1101, 1102, 1103][..]));
         assert!(between.is_sorted());
-        assert_eq!(numbers(&[Some(100), None, Some(101)]), None);
+        assert_eq!(numbers(&[Some(1100), None, Some(1101)]), None);
         assert_eq!(numbers(&[]), Some(Vec::new()));
     }
 }

@@ -315,6 +315,10 @@ impl Form {
                 (Outer::Own, Some(false)) => {}
                 _ => self.other_tag(),
             },
+            // 1.0's write a tag where there is none
+            Action::SetVlanVid10(_) | Action::SetVlanPcp10(_) | Action::StripVlan10 => {
+                self.action10(came, a);
+            }
             Action::SetQueue(_) => self.beyond = Some(Beyond::Rewrite),
             Action::PushMpls(_) | Action::PopMpls(_) => {
                 self.beyond = Some(Beyond::Rewrite);
@@ -323,6 +327,40 @@ impl Form {
             // Whether a TTL is used up its match does not say; nor what is below a PBB header
             _ => self.cpu = Some(Some(Beyond::Rewrite)),
         }
+    }
+
+    fn action10(&mut self, came: &[Oxm], a: &Action) {
+        let bare = self.outer == Outer::Own && tagged(came) == Some(false);
+        let known = bare || !matches!((self.outer, tagged(came)), (Outer::Own, None));
+        let (field, value) = match *a {
+            _ if !known => {
+                self.cpu = Some(Some(Beyond::Tag));
+                return;
+            }
+            Action::SetVlanVid10(vid) => (Field::VlanVid, vid),
+            Action::SetVlanPcp10(pcp) => (Field::VlanPcp, u16::from(pcp)),
+            _ => {
+                match self.outer {
+                    Outer::Pushed { .. } => self.outer = Outer::Own,
+                    Outer::Own if !bare => self.outer = Outer::Popped,
+                    Outer::Own => {}
+                    Outer::Popped | Outer::Other => self.other_tag(),
+                }
+                self.resized = true;
+                return;
+            }
+        };
+        if bare {
+            (self.outer, self.resized) = (
+                Outer::Pushed {
+                    tpid: TPID,
+                    vid: Some(0),
+                    pcp: Some(0),
+                },
+                true,
+            );
+        }
+        self.set_field(came, field, u128::from(value));
     }
 
     /// A copy goes through each bucket, and the packet itself goes on as it is (§5.6).

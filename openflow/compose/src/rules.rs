@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules, and what of them has changed since it was last told.
-use crate::form::{Answer, Tag};
+use crate::form::{Answer, Effect, TPID, Tag};
 use crate::groups::{Via, Vias};
 use crate::tree::NodeId;
 use crate::{Compose, FlowId, RuleId, Through, source};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_ofoffload::{Act, Beyond, Chain, Change, Flow, Only, Step, Wanted};
+use tandem_ofoffload::{Act, Beyond, Chain, Change, Flow, Only, Rewrite, Step, Tagging, Wanted};
 use tandem_openflow::Oxm;
 
 /// A rule of the composition.
@@ -46,11 +46,10 @@ impl Rule {
     pub fn wanted(&self) -> Wanted {
         match self.answer {
             Answer::Drop => Wanted::Act(Act::Drop),
-            Answer::Out { ports, effect } if effect.tag == Tag::Keep => Wanted::Act(Act::Out {
-                ports,
-                rewrite: effect.rewrite,
-            }),
-            Answer::Out { .. } => Wanted::Beyond(Beyond::Tag),
+            Answer::Out { ports, effect } => match written(effect) {
+                Some(rewrite) => Wanted::Act(Act::Out { ports, rewrite }),
+                None => Wanted::Beyond(Beyond::Tag),
+            },
             Answer::Cpu(None) => Wanted::Act(Act::Cpu),
             Answer::Cpu(Some(b)) => Wanted::Beyond(b),
         }
@@ -64,6 +63,29 @@ impl Rule {
     fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool, Option<u16>) {
         let here = (self.place.clone(), self.fields.clone());
         (here.0, here.1, self.only, self.unknown, self.domain)
+    }
+}
+
+/// What of a packet is written, its tag included, if a chip has words for it: one tag of 802.1Q at most, whose VLAN is known.
+fn written(effect: Effect) -> Option<Rewrite> {
+    let own = effect.rewrite;
+    match effect.tag {
+        Tag::Keep => Some(own),
+        Tag::Pop => Some(Rewrite {
+            tag: Tagging::Goes,
+            ..own
+        }),
+        Tag::Push {
+            tpid: TPID,
+            vid: Some(vid @ 1..=4094),
+            pcp,
+        } if (own.vid, own.pcp) == (None, None) => Some(Rewrite {
+            tag: Tagging::Comes,
+            vid: Some(vid),
+            pcp: Some(pcp.unwrap_or(0)),
+            dscp: own.dscp,
+        }),
+        Tag::Push { .. } => None,
     }
 }
 

@@ -455,6 +455,10 @@ async fn sizes(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<
                 add(&lines, u.acl_used, u.acl_size);
                 add("MAC table entries", u.mac_used, chip.mac_size());
                 add("port sets", u.sets_used, u.sets_size);
+                if let Some(name) = chip.class_name() {
+                    add(&format!("{name} lines"), u.class_used, u.class_size);
+                    add("groups of frames", u.groups_used, u.groups_size);
+                }
                 let (used, all) = chip.counters();
                 add("counters of rows", used, all);
             }

@@ -78,6 +78,8 @@ pub struct Panel {
     members: bool,
     /// Of such that have numbers of their own?
     pub domains: bool,
+    /// Can lists classify their frames?
+    classes: bool,
     /// By the N of `swpN`.
     ports: BTreeMap<u16, (u8, FrontPort)>,
 }
@@ -106,6 +108,7 @@ impl Panel {
             profile: platform.chip.clone(),
             members: sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0,
             domains: sal.offered() & raw::TND_FEAT_FLOW_FIDS != 0,
+            classes: sal.offered() & raw::TND_FEAT_FLOW_CLASS != 0,
             ports: list.collect(),
         }
     }
@@ -117,6 +120,9 @@ impl Panel {
         }
         if self.domains && !is.domains {
             return Some("without domains of each switch's flow ports instead of with".into());
+        }
+        if self.classes && !is.classes {
+            return Some("without lists that classify flow ports' frames instead of with".into());
         }
         if self.members && !is.members {
             return Some("without members of flow ports' domains instead of with".into());
@@ -181,6 +187,7 @@ impl Panel {
                 members: self.members,
                 ..common.chains
             },
+            classes: self.classes,
             slice,
         })?;
         for version in of.offers() {
@@ -545,6 +552,7 @@ mod tests {
         let panel = |profile: &str, ports: &[(u8, u8)]| Panel {
             members: false,
             domains: false,
+            classes: false,
             profile: profile.into(),
             ports: ports
                 .iter()
@@ -575,6 +583,7 @@ mod tests {
         let newer = Panel {
             members: true,
             domains: true,
+            classes: true,
             ..panel("tiny", &ports)
         };
         assert_eq!(had.other(&newer), None);
@@ -585,6 +594,14 @@ mod tests {
         assert_eq!(
             newer.other(&members).unwrap(),
             "without domains of each switch's flow ports instead of with"
+        );
+        let classes = Panel {
+            classes: true,
+            ..panel("tiny", &ports)
+        };
+        assert_eq!(
+            classes.other(&had).unwrap(),
+            "without lists that classify flow ports' frames instead of with"
         );
         assert_eq!(
             members.other(&had).unwrap(),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult};
-use tandem_ofchip::{Act, Chip, Others, Ruled, Usage, Wanted};
+use tandem_ofchip::{Act, Chip, Explained, Others, Ruled, Tagging, Usage, Wanted};
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::{Flow, all_flows};
 use tandem_openflow::Match;
@@ -143,7 +143,13 @@ fn answer(chip: &Chip, wanted: &Wanted) -> String {
         .ports()
         .filter_map(|p| chip.number(u16::from(p)))
         .map(|n| format!("output:{n}"));
+    let tag = match rewrite.tag {
+        Tagging::Stays => None,
+        Tagging::Comes => Some("push_vlan".to_owned()),
+        Tagging::Goes => Some("pop_vlan".to_owned()),
+    };
     let written = [
+        tag,
         rewrite.vid.map(|v| format!("vlan_vid:={v}")),
         rewrite.pcp.map(|v| format!("vlan_pcp:={v}")),
         rewrite.dscp.map(|v| format!("ip_dscp:={v}")),
@@ -182,17 +188,23 @@ pub(crate) fn ruled(chip: &Chip, switch: &Switch, r: &Ruled) -> Value {
 }
 
 /// What it takes, and what is left of that.
-fn cost(chip: &Chip, u: Usage, cost: (u32, u32)) -> Value {
+fn cost(chip: &Chip, u: Usage, e: &Explained) -> Value {
+    let cost = e.cost;
     let of = |pool: &str, slots: u32, used: u32, size: u32| json!({"pool": pool, "slots": slots, "free": size.saturating_sub(used), "size": size});
-    json!([
+    let mut all = vec![
         of(
             &format!("{} lines", chip.list_name()),
             cost.0,
             u.acl_used,
-            u.acl_size
+            u.acl_size,
         ),
         of("MAC table entries", cost.1, u.mac_used, chip.mac_size()),
-    ])
+    ];
+    if let Some(name) = chip.class_name().filter(|_| e.class > 0) {
+        let pool = format!("{name} lines");
+        all.push(of(&pool, e.class, u.class_used, u.class_size));
+    }
+    all.into()
 }
 
 /// `GET /v1/explain/flow?key=`
@@ -232,7 +244,7 @@ pub(crate) async fn flow(State(api): State<Api>, Query(which): Query<Which>) -> 
             if let (Some(chip), Value::Object(o)) = (chip, &mut v) {
                 let e = chip.explain(n, RULES);
                 let rules: Vec<Value> = e.rules.iter().map(|r| ruled(chip, switch, r)).collect();
-                o.insert("cost".into(), cost(chip, chip.usage(), e.cost));
+                o.insert("cost".into(), cost(chip, chip.usage(), &e));
                 o.insert("rules".into(), rules.into());
                 o.insert("rules_in_all".into(), json!(e.all));
             }

@@ -633,6 +633,7 @@ mod tests {
             ports: Vec::new(),
             local: false,
             chains: tandem_ofchip::Limits::default(),
+            classes: true,
             slice: tandem_ofchip::Slice::default(),
         };
         s.agent

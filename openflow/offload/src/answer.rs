@@ -51,11 +51,24 @@ impl PortMask {
     }
 }
 
+/// What becomes of a packet's tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tagging {
+    /// It stays, or none comes.
+    #[default]
+    Stays,
+    /// One comes, of 802.1Q: the packet came without.
+    Comes,
+    /// The packet's only one goes.
+    Goes,
+}
+
 /// Fields that are written on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub struct Rewrite {
-    /// Of the tag that the frame has.
+    pub tag: Tagging,
+    /// Of the tag that the frame leaves with.
     pub vid: Option<u16>,
     pub pcp: Option<u8>,
     pub dscp: Option<u8>,

@@ -40,6 +40,7 @@ impl Offload {
             });
         e.pushed = pushed;
         self.all.insert(&e.value, &e.mask, e.place);
+        let (value_of, mask_of, place) = (e.value, e.mask, e.place);
         let mut covered = Vec::new();
         self.all
             .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
@@ -49,6 +50,7 @@ impl Offload {
         for g in covered {
             self.wake(g);
         }
+        self.wake_writers(&value_of, &mask_of, place);
     }
 
     pub(crate) fn leave(&mut self, id: Id) {
@@ -78,12 +80,13 @@ impl Offload {
                 self.wake(g);
             }
         }
+        self.wake_writers(&e.value, &e.mask, e.place);
         self.gone.push(*e);
     }
 
     /// Would a flow of the MAC table be answered by the ACL in part only, or not at all?
     fn is_lossy(&self, e: &Entry) -> bool {
-        e.act.real() && self.mac_can(e) && (e.wide() || !self.row_act(e).real())
+        e.mac_act().real() && self.mac_can(e) && (e.wide() || !self.row_act(e).real())
     }
 
     /// At those behind it that meet it, a flow that the MAC table alone can answer counts, so often and with so much
@@ -129,6 +132,13 @@ impl Offload {
         let Some(e) = self.flows.get(&id) else {
             return;
         };
+        if e.writes {
+            if to {
+                self.writers.insert(&e.value, &e.mask, e.place);
+            } else {
+                self.writers.remove(&e.value, &e.mask, id);
+            }
+        }
         if e.mac.is_some() || e.wide() || !self.row_act(e).real() {
             if to {
                 self.sensitive.insert(&e.value, &e.mask, e.place);
@@ -164,7 +174,8 @@ impl Offload {
 
     fn real_as(&self, e: &Entry, stand: Stand) -> bool {
         match stand {
-            Stand::Mac | Stand::Miss => e.act.real(),
+            Stand::Mac => e.mac_act().real(),
+            Stand::Miss | Stand::Pair => e.act.real(),
             Stand::Acl { .. } => self.row_act(e).real() && e.rows.iter().any(|r| r.exact),
             _ => false,
         }
@@ -176,9 +187,12 @@ impl Offload {
             return false;
         };
         let act = match e.act {
-            Act::Out { ports, rewrite } => {
-                rewrite == crate::Rewrite::default()
-                    && (ports.count() == 1 || ports.count() > 1 && table.port_sets > 0)
+            // It writes nothing: there it would trap, where rows do no better
+            Act::Out { rewrite, .. } if rewrite != crate::Rewrite::default() => {
+                !self.row_act(e).real()
+            }
+            Act::Out { ports, .. } => {
+                ports.count() == 1 || ports.count() > 1 && table.port_sets > 0
             }
             Act::Cpu => true,
             Act::Drop => false,
@@ -190,7 +204,7 @@ impl Offload {
     }
 
     pub(crate) fn set_free(&self, e: &Entry) -> bool {
-        match e.act {
+        match e.mac_act() {
             Act::Out { ports, .. } if ports.count() > 1 => {
                 self.sets.contains_key(&ports)
                     || (self.sets.len() as u32) < self.chip.mac.map_or(0, |m| m.port_sets)
@@ -321,8 +335,11 @@ impl Offload {
         if all && e.act == Act::Drop && self.chip.miss_drop && unseen {
             return state(Stand::Miss, false);
         }
+        if self.pairs(e) {
+            return state(Stand::Pair, false);
+        }
         let mac = self.mac_can(e) && !e.mac_denied && self.set_free(e);
-        if e.act.real() && mac && self.obstacle(e).is_none() {
+        if e.mac_act().real() && mac && self.obstacle(e).is_none() {
             return state(Stand::Mac, false);
         }
         let answers = self.row_act(e).real() && e.rows.iter().any(|r| r.exact);
@@ -447,8 +464,20 @@ impl Offload {
                             self.in_acl.remove(&worth);
                         }
                     }
+                    Stand::Pair if now => {
+                        self.acl_used += lines;
+                        self.in_acl.insert(worth);
+                        self.class_used += e.class_lines();
+                        self.in_class.insert(worth);
+                    }
+                    Stand::Pair => {
+                        self.acl_used -= lines;
+                        self.in_acl.remove(&worth);
+                        self.class_used -= e.class_lines();
+                        self.in_class.remove(&worth);
+                    }
                     Stand::Mac => {
-                        let set = match e.act {
+                        let set = match e.mac_act() {
                             Act::Out { ports, .. } if ports.count() > 1 => Some(ports),
                             _ => None,
                         };

@@ -14,17 +14,19 @@
 //! rules and their reasons.
 //!
 //! Modules: [`tables`] (chips as data), [`answer`] (what a chip can be told to do), [`expand`] (a match as rows),
-//! `decide` (where a flow stands), `room` (who stands there when not all can), `plan` (in which order that is
+//! `decide` (where a flow stands), `pairs` (flows that write), `room` (who stands there when not all can), `plan` (in which order that is
 //! written), [`why`] (in words), `index`, `order`, `labels`.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod answer;
 mod decide;
+mod entry;
 pub mod expand;
 mod index;
 mod labels;
 mod order;
+mod pairs;
 mod plan;
 mod room;
 pub mod tables;
@@ -33,9 +35,10 @@ pub mod why;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Act, Beyond, PortMask, Rewrite, Wanted};
+pub use answer::{Act, Beyond, PortMask, Rewrite, Tagging, Wanted};
 pub use labels::FIRST_ROW;
-pub use why::{Share, Why};
+pub use pairs::FIRST_GROUP;
+pub use why::{NotPair, Share, Why};
 
 use expand::Row;
 use foldhash::{HashMap, HashSet};
@@ -179,6 +182,29 @@ pub enum Write {
     /// The row goes.
     #[allow(missing_docs)]
     RowDel { at: u32 },
+    /// A new row of the ACL for a group, which traps. `fields`: the match of the flow that it is of, whose packets these are.
+    #[allow(missing_docs)]
+    GroupAdd {
+        at: u32,
+        group: u8,
+        flow: Id,
+        fields: Vec<Oxm>,
+    },
+    /// A new row that classifies: the `row`th of a group.
+    #[allow(missing_docs)]
+    ClassAdd {
+        group: u8,
+        row: u8,
+        kind: usize,
+        fields: Vec<Oxm>,
+        writes: Rewrite,
+    },
+    /// What it writes, in place.
+    #[allow(missing_docs)]
+    ClassAct { group: u8, row: u8, writes: Rewrite },
+    /// It goes.
+    #[allow(missing_docs)]
+    ClassDel { group: u8, row: u8 },
     /// A mask of the pool for these ports, before the first entry that needs it.
     SetAdd(PortMask),
     /// The mask has no entry any more.
@@ -211,6 +237,11 @@ pub struct Usage {
     pub mac_size: u32,
     pub sets_used: u32,
     pub sets_size: u32,
+    /// Lines of what classifies, and groups.
+    pub class_used: u32,
+    pub class_size: u32,
+    pub groups_used: u32,
+    pub groups_size: u32,
     /// Flows whose entries trap though they could answer, because of a flow that has none.
     pub turned: u32,
     /// Flows that found no room.
@@ -229,6 +260,8 @@ pub(crate) enum Stand {
     Acl {
         wide: bool,
     },
+    /// As a pair: its packets are classified, and a row of their group answers.
+    Pair,
     /// As what is done with a miss.
     Miss,
     /// Nowhere, though it would need to stand somewhere.
@@ -283,6 +316,7 @@ const ABSENT: State = State {
 /// What stands in the chip of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Standing {
+    pub pair: Option<pairs::Pair>,
     pub rows: Vec<Option<Act>>,
     pub mac: Option<Act>,
     pub miss: Option<Act>,
@@ -298,10 +332,17 @@ pub(crate) struct Entry {
     pub mask: Key,
     pub mac: Option<MacKey>,
     pub rows: Vec<Arc<Row>>,
+    /// Rows that classify its packets, if it writes.
+    pub class: Vec<Row>,
+    /// Does it need these, and would they do?
+    pub writes: bool,
+    /// Of its pair; 0: it has none.
+    pub group: u8,
     pub state: State,
-    /// No room in the ACL, in the MAC table: tried again when there is some.
+    /// No room in the ACL, in the MAC table, for a pair: tried again when there is some.
     pub acl_denied: bool,
     pub mac_denied: bool,
+    pub class_denied: bool,
     /// Its entry of the MAC table traps, so that it is seen whether packets come.
     pub asked: bool,
     /// Flows in front that meet it and are holes.
@@ -334,6 +375,8 @@ pub struct Offload {
     pub(crate) rows: Index,
     /// Wide rows of flows that have been weighed, whether they stand or not.
     pub(crate) wides: Index,
+    /// Flows that could stand as a pair, wherever they do.
+    pub(crate) writers: Index,
     /// Flows that only the MAC table can do, wherever they stand.
     pub(crate) lossy: Index,
     /// Flows that answer in the chip.
@@ -349,11 +392,13 @@ pub struct Offload {
     pub(crate) clock: u64,
     pub(crate) acl_used: u32,
     pub(crate) mac_used: u32,
+    pub(crate) class_used: u32,
     /// Port sets that are wanted, and by how many.
     pub(crate) sets: HashMap<PortMask, u32>,
     /// Who is in which table, by traffic, the youngest of those with as much first.
     pub(crate) in_acl: BTreeSet<(u64, Reverse<u64>, Id)>,
     pub(crate) in_mac: BTreeSet<(u64, Reverse<u64>, Id)>,
+    pub(crate) in_class: BTreeSet<(u64, Reverse<u64>, Id)>,
     /// Who found no room, most traffic first.
     pub(crate) denied: BTreeSet<(Reverse<u64>, u64, Id)>,
     /// Who of them is the next to be tried.
@@ -377,6 +422,7 @@ impl Offload {
             sensitive: Index::default(),
             rows: Index::default(),
             wides: Index::default(),
+            writers: Index::default(),
             lossy: Index::default(),
             real: Index::default(),
             holes: Index::default(),
@@ -387,9 +433,11 @@ impl Offload {
             clock: 0,
             acl_used: 0,
             mac_used: 0,
+            class_used: 0,
             sets: HashMap::default(),
             in_acl: BTreeSet::new(),
             in_mac: BTreeSet::new(),
+            in_class: BTreeSet::new(),
             denied: BTreeSet::new(),
             resume: None,
             turned: 0,
@@ -516,7 +564,7 @@ impl Offload {
         // Collected in place they would keep the room of what they were
         let mut rows = Vec::with_capacity(all.len());
         rows.extend(all.into_iter().map(|r| self.shared(r)));
-        let entry = Entry {
+        let mut entry = Entry {
             act: flow.wanted.act(),
             only: chain.only,
             mac: self.mac_key(&fields, chain.domain.filter(|_| entry)),
@@ -529,9 +577,13 @@ impl Offload {
             value,
             mask,
             rows,
+            class: Vec::new(),
+            writes: false,
+            group: 0,
             state: ABSENT,
             acl_denied: false,
             mac_denied: false,
+            class_denied: false,
             asked: false,
             holes: 0,
             pushed: (0, 0),
@@ -543,6 +595,7 @@ impl Offload {
                 bytes: true,
             },
         };
+        self.learn_writes(&mut entry);
         self.enter(id, entry);
     }
 
@@ -552,11 +605,13 @@ impl Offload {
         }
         self.settle(id, ABSENT);
         self.sense(id, false);
-        if let Some(e) = self.flows.get_mut(&id) {
+        if let Some(mut e) = self.flows.remove(&id) {
             e.act = wanted.act();
             e.flow.wanted = wanted;
             e.flow.idle = idle;
             e.flow.counted = counted;
+            self.learn_writes(&mut e);
+            self.flows.insert(id, e);
         }
         self.sense(id, true);
         self.wake(id);
@@ -577,7 +632,7 @@ impl Offload {
     /// A flow's entry of the MAC table. `None`: it has none that could answer.
     pub fn forwards(&self, id: Id) -> Option<Forwards> {
         let e = self.flows.get(&id)?;
-        let stands = e.state.stand == Stand::Mac && e.act.real();
+        let stands = e.state.stand == Stand::Mac && e.mac_act().real();
         e.mac.filter(|_| stands).map(|key| Forwards {
             key,
             now: e.standing.mac.is_some_and(Act::real),
@@ -606,6 +661,15 @@ impl Offload {
         self.plan()
     }
 
+    /// The same of the lines of what classifies.
+    pub fn resize_class(&mut self, lines: u32) -> Vec<Write> {
+        if let Some(c) = &mut self.chip.class {
+            c.rows.size = lines;
+        }
+        self.decide();
+        self.plan()
+    }
+
     /// The flow that says what becomes of what no other one answers, if the chip does so.
     pub fn miss_of(&self) -> Option<Id> {
         self.device.miss_of
@@ -622,7 +686,8 @@ impl Offload {
         if let Some(e) = self.flows.get_mut(&id) {
             let real = |a: &Option<Act>| a.is_some_and(Act::real);
             let unseen = real(&e.standing.mac) || real(&e.standing.miss);
-            let rows = e.standing.rows.iter().any(real);
+            let pair = e.standing.pair.is_some_and(|(act, _)| act.real());
+            let rows = pair || e.standing.rows.iter().any(real);
             e.counts = Counts {
                 packets: !unseen && (!rows || chip.packets),
                 bytes: !unseen && (!rows || chip.bytes),
@@ -646,6 +711,10 @@ impl Offload {
             mac_size: mac.map_or(0, |m| m.size),
             sets_used: self.sets.len() as u32,
             sets_size: mac.map_or(0, |m| m.port_sets),
+            class_used: self.class_used,
+            class_size: self.class_size(),
+            groups_used: self.in_class.len() as u32,
+            groups_size: self.groups_size(),
             turned: self.turned,
             denied: self.denied.len() as u32,
         }
@@ -659,7 +728,9 @@ impl Offload {
         let of = |(n, act): (u8, &Option<Act>)| {
             Some((self.labels.of(&self.order.full(e.place), n)?, (*act)?))
         };
-        (0u8..).zip(&e.standing.rows).filter_map(of).collect()
+        let pair = e.standing.pair.map(|(act, _)| (e.group_row(), act));
+        let rows = (0u8..).zip(&e.standing.rows).filter_map(of);
+        pair.into_iter().chain(rows).collect()
     }
 
     fn mac_key(&self, fields: &[Oxm], domain: Option<u16>) -> Option<MacKey> {
@@ -691,48 +762,5 @@ impl Offload {
         // 00:00:00:00:00:00 is nobody's
         key.filter(|a| can && *a != 0)
             .map(|address| MacKey { vlan, address })
-    }
-}
-
-impl Entry {
-    /// The match of those packets that it may answer: who meets the others alone does not stand in its way.
-    pub(crate) fn answers(&self) -> (Key, Key) {
-        let (mut value, mut mask) = (self.value, self.mask);
-        if self.only == Some(Only::Mac) {
-            value.0[THERE] |= KNOWN;
-            mask.0[THERE] |= KNOWN;
-        }
-        (value, mask)
-    }
-
-    /// Has no packet of it a source that the MAC table has?
-    pub(crate) fn is_unknown(&self) -> bool {
-        (self.mask.0[THERE] & !self.value.0[THERE]) & KNOWN != 0
-    }
-
-    /// Is there no packet of the other that this one answers?
-    pub(crate) fn is_apart(&self, unknown: bool) -> bool {
-        unknown && self.only == Some(Only::Mac)
-    }
-
-    /// Do its rows, where it stands, ask for all that it does?
-    pub(crate) fn rows_exact(&self, stand: Stand) -> bool {
-        match stand {
-            Stand::Acl { .. } => self.rows.iter().all(|r| r.exact),
-            _ => true,
-        }
-    }
-
-    pub(crate) fn wide(&self) -> bool {
-        self.rows.iter().any(|r| !r.exact)
-    }
-
-    /// Lines that it takes in the ACL where it stands so.
-    pub(crate) fn lines(&self, stand: Stand) -> u32 {
-        let Stand::Acl { wide } = stand else {
-            return 0;
-        };
-        let rows = self.rows.iter().filter(|r| r.exact || wide);
-        rows.map(|r| r.lines).sum()
     }
 }

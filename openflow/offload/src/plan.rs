@@ -4,7 +4,7 @@
 //! ```text
 //!   1 turn     what must not answer any longer, or not while guards are away, traps in place: needs no room
 //!   2 delete   rows, back to front: here only if the new ones would not fit beside them
-//!   3 add      rows, front to back: a guard stands before what it guards against
+//!   3 add      rows, front to back: a guard stands before what it guards against; a pair, which traps, is one
 //!   4 delete   entries of the MAC table       (what is behind them is the miss alone)
 //!   5 add      entries of the MAC table
 //!   6 delete   rows, back to front: what a guard was for is gone before it is
@@ -19,11 +19,15 @@ use crate::index::Side;
 use crate::order::Full;
 use crate::{Act, Entry, Id, MacKey, Offload, Only, PortMask, Stand, Standing, Write, decide};
 use foldhash::{HashMap, HashSet};
+use std::collections::BTreeMap;
 
 /// What the chip has beyond what stands with each flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     pub acl_used: u32,
+    pub class_used: u32,
+    /// Who a group is of.
+    pub groups: BTreeMap<u8, Id>,
     /// Who an entry is of, and what it does.
     mac: HashMap<MacKey, (Id, Act)>,
     sets: HashMap<PortMask, u32>,
@@ -35,6 +39,8 @@ impl Default for Device {
     fn default() -> Device {
         Device {
             acl_used: 0,
+            class_used: 0,
+            groups: BTreeMap::new(),
             mac: HashMap::default(),
             sets: HashMap::default(),
             miss: Act::Cpu,
@@ -43,12 +49,12 @@ impl Default for Device {
     }
 }
 
-struct Job {
+pub(crate) struct Job {
     place: Full,
-    id: Id,
+    pub id: Id,
     /// Index into the flows that are gone.
-    gone: Option<usize>,
-    want: Standing,
+    pub gone: Option<usize>,
+    pub want: Standing,
 }
 
 fn set_of(act: Act) -> Option<PortMask> {
@@ -72,7 +78,10 @@ impl Offload {
             ..Standing::default()
         };
         match e.state.stand {
-            Stand::Mac => want.mac = Some(seen(e.act)),
+            Stand::Mac => want.mac = Some(seen(e.mac_act())),
+            Stand::Pair => {
+                want.pair = Offload::pair_of(e).map(|(act, writes)| (now(act), writes));
+            }
             Stand::Miss => want.miss = Some(now(e.act)),
             Stand::Acl { wide } => {
                 let act = now(self.row_act(e));
@@ -89,14 +98,14 @@ impl Offload {
         want
     }
 
-    fn entry(&self, job: &Job) -> Option<&Entry> {
+    pub(crate) fn entry(&self, job: &Job) -> Option<&Entry> {
         match job.gone {
             Some(n) => self.gone.get(n),
             None => self.flows.get(&job.id).map(|e| &**e),
         }
     }
 
-    fn standing(&mut self, job: &Job) -> Option<&mut Standing> {
+    pub(crate) fn standing(&mut self, job: &Job) -> Option<&mut Standing> {
         match job.gone {
             Some(n) => self.gone.get_mut(n).map(|e| &mut e.standing),
             None => self.flows.get_mut(&job.id).map(|e| &mut e.standing),
@@ -146,6 +155,7 @@ impl Offload {
             let Some(e) = self.entry(j) else { continue };
             leaves |= e.standing.mac.is_some() && j.want.mac.is_none();
             comes |= e.standing.mac.is_none() && j.want.mac.is_some();
+            deletes |= e.standing.pair.is_some() && j.want.pair.is_none();
             for ((now, want), row) in e.standing.rows.iter().zip(&j.want.rows).zip(&e.rows) {
                 match (now, want) {
                     (None, Some(_)) => adds += row.lines,
@@ -154,7 +164,9 @@ impl Offload {
                 }
             }
         }
-        let tight = deletes && self.device.acl_used + adds > self.chip.acl.size;
+        let pairs = self.new_pairs(&jobs);
+        let full = self.device.acl_used + adds + pairs.1 > self.chip.acl.size;
+        let tight = deletes && (full || self.pairs_tight(pairs));
         if tight {
             self.guardless(&mut jobs);
         }
@@ -212,9 +224,11 @@ impl Offload {
         for j in jobs.iter() {
             let Some(e) = self.entry(j) else { continue };
             let goes = e.standing.rows.iter().zip(&j.want.rows);
-            if goes
-                .into_iter()
-                .any(|(now, want)| now.is_some() && want.is_none())
+            let pair = e.standing.pair.is_some() && j.want.pair.is_none();
+            if pair
+                || goes
+                    .into_iter()
+                    .any(|(now, want)| now.is_some() && want.is_none())
             {
                 decide::meeting(&self.real, self, e, Side::Behind, |g| {
                     if !known.contains(&g) {
@@ -269,6 +283,7 @@ impl Offload {
                 self.row_act_at(j, n, Act::Cpu, out);
             }
         }
+        self.turn_pair(j, tight, mixed, out);
         if real(standing.mac) {
             let set = crowded && set_of(standing.mac.unwrap_or(Act::Cpu)).is_some();
             if tight
@@ -294,6 +309,7 @@ impl Offload {
     }
 
     fn add_rows(&mut self, j: &Job, out: &mut Vec<Write>) {
+        self.add_pair(j, out);
         for (n, want) in (0u8..).zip(&j.want.rows) {
             let Some(act) = *want else { continue };
             let Some(e) = self.entry(j) else { continue };
@@ -324,6 +340,7 @@ impl Offload {
 
     fn delete_rows(&mut self, jobs: &[Job], out: &mut Vec<Write>) {
         for j in jobs.iter().rev() {
+            self.delete_pair(j, out);
             for (n, want) in (0u8..).zip(&j.want.rows) {
                 let row = usize::from(n);
                 let Some(e) = self.entry(j) else { continue };
@@ -424,6 +441,7 @@ impl Offload {
                 self.row_act_at(j, n, want, out);
             }
         }
+        self.answer_pair(j, out);
         let now = self.entry(j).and_then(|e| e.standing.mac);
         if let (Some(now), Some(want)) = (now, j.want.mac)
             && now != want
@@ -443,7 +461,8 @@ impl Offload {
                 && j.gone.is_none()
             {
                 let dark = real(e.standing.mac) || real(e.standing.miss);
-                let rows = e.standing.rows.iter().any(|a| real(*a));
+                let pair = e.standing.pair.is_some_and(|(act, _)| act.real());
+                let rows = pair || e.standing.rows.iter().any(|a| real(*a));
                 e.counts.packets &= !dark && (!rows || counted.packets);
                 e.counts.bytes &= !dark && (!rows || counted.bytes);
             }

@@ -19,7 +19,11 @@ impl Offload {
         let Some(e) = self.flows.get(&id) else {
             return;
         };
-        let waits = e.state.stand == Stand::Full || e.acl_denied || e.mac_denied || self.no_set(e);
+        let waits = e.state.stand == Stand::Full
+            || e.acl_denied
+            || e.mac_denied
+            || e.class_denied
+            || self.no_set(e);
         let entry = (Reverse(e.flow.traffic), e.since, id);
         if waits {
             self.denied.insert(entry);
@@ -33,10 +37,11 @@ impl Offload {
         e.state.stand != Stand::Mac && self.mac_can(e) && !self.set_free(e)
     }
 
-    pub(crate) fn deny(&mut self, id: Id, acl: bool, mac: bool) {
+    pub(crate) fn deny(&mut self, id: Id, acl: bool, mac: bool, class: bool) {
         if let Some(e) = self.flows.get_mut(&id) {
             e.acl_denied |= acl;
             e.mac_denied |= mac;
+            e.class_denied |= class;
             self.denied.insert((Reverse(e.flow.traffic), e.since, id));
         }
         self.wake(id);
@@ -67,12 +72,17 @@ impl Offload {
         loop {
             if self.acl_used > self.chip.acl.size {
                 let Some(id) = self.victim() else { break };
-                self.deny(id, true, false);
+                self.deny(id, true, false, false);
+            } else if self.class_over() {
+                let Some((_, _, id)) = self.in_class.first().copied() else {
+                    break;
+                };
+                self.deny(id, false, false, true);
             } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
                 let Some((_, _, id)) = self.in_mac.first().copied() else {
                     break;
                 };
-                self.deny(id, false, true);
+                self.deny(id, false, true, false);
             } else {
                 break;
             }
@@ -95,7 +105,15 @@ impl Offload {
         let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
         let rest = self.denied.range(from..).chain(self.denied.range(..from));
         let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
-        let full = |o: &Offload| (o.acl_used, o.mac_used, o.turned, o.denied.len());
+        let full = |o: &Offload| {
+            (
+                o.acl_used,
+                o.mac_used,
+                o.class_used,
+                o.turned,
+                o.denied.len(),
+            )
+        };
         let before = full(self);
         let mut missed = 0;
         for at in waiting {
@@ -114,11 +132,12 @@ impl Offload {
                 && self.mac_used < self.chip.mac.map_or(0, |m| m.size)
                 && self.mac_can(e)
                 && self.set_free(e);
-            if !mac && (e.state.stand != Stand::Full || least > free) {
+            let pair = e.state.stand != Stand::Pair && e.writes && self.pair_fits(e);
+            if !mac && !pair && (e.state.stand != Stand::Full || least > free) {
                 continue;
             }
             let old = e.state;
-            self.admit(id, mac);
+            self.admit(id, mac, pair);
             if self.flows.get(&id).is_some_and(|e| e.state == old) {
                 missed += 1;
             }
@@ -127,25 +146,31 @@ impl Offload {
     }
 
     /// Tries once more.
-    fn admit(&mut self, id: Id, mac: bool) {
+    fn admit(&mut self, id: Id, mac: bool, pair: bool) {
+        let was = self.flows.get(&id).map(|e| e.acl_denied);
         if let Some(e) = self.flows.get_mut(&id) {
             e.acl_denied = false;
             if mac {
                 e.mac_denied = false;
             }
+            // Without room for a pair it is let in with rows that trap
+            e.class_denied = e.writes && !pair;
         }
         self.wake(id);
         self.run();
         if self.over() {
             // Nobody leaves for it: what came with it goes with it
-            self.deny(id, true, mac);
+            let acl = !pair || was == Some(true);
+            self.deny(id, acl, mac, pair);
             self.run();
             self.overflow();
         }
     }
 
     pub(crate) fn over(&self) -> bool {
-        self.acl_used > self.chip.acl.size || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
+        self.acl_used > self.chip.acl.size
+            || self.class_over()
+            || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
     }
 
     /// Another measurement of a flow's traffic.
@@ -173,7 +198,7 @@ impl Offload {
         }
         self.push(id, Some(old), Some(traffic));
         self.wake(id);
-        for list in [&mut self.in_acl, &mut self.in_mac] {
+        for list in [&mut self.in_acl, &mut self.in_mac, &mut self.in_class] {
             if list.remove(&(old, Reverse(since), id)) {
                 list.insert((traffic, Reverse(since), id));
             }
@@ -203,8 +228,27 @@ impl Offload {
         }
     }
 
+    /// The same of pairs.
+    fn swap_pairs(&mut self) {
+        let Some((least, _, _)) = self.in_class.first().copied() else {
+            return;
+        };
+        let waits = |id: &Id| self.flows.get(id).is_some_and(|e| e.class_denied);
+        let first = self.denied.iter().take(LOOKED_AT);
+        let first = first.map(|(t, _, id)| (t.0, *id)).find(|(_, id)| waits(id));
+        let Some((_, id)) = first.filter(|(most, _)| *most > least.saturating_mul(2)) else {
+            return;
+        };
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.class_denied = false;
+        }
+        self.wake(id);
+        self.decide();
+    }
+
     /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
     pub(crate) fn swap(&mut self) {
+        self.swap_pairs();
         let Some((Reverse(most), _, id)) = self.denied.first().copied() else {
             return;
         };

@@ -97,6 +97,8 @@ pub struct RowKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Rewrites {
+    /// Can a tag come, or go?
+    pub tags: bool,
     pub vid: bool,
     pub pcp: bool,
     pub dscp: bool,
@@ -142,6 +144,18 @@ pub struct MacTable {
     pub port_sets: u32,
 }
 
+/// Classification in front of the ACL: the first row that matches says what is written into a packet, and puts it into a group
+/// that rows of the ACL can ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classify {
+    /// Its rows.
+    pub rows: Tcam,
+    /// The first number of a group that is to be used, not 0: that is of packets that no row matches.
+    pub first: u8,
+    /// How many.
+    pub groups: u8,
+}
+
 /// A chip. A frame meets the ACL first, then the MAC table, then what is done with a miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chip {
@@ -153,8 +167,10 @@ pub struct Chip {
     pub mac: Option<MacTable>,
     /// Can it drop what neither knows? It can always send it to the CPU.
     pub miss_drop: bool,
-    /// Classification in front of the ACL, and tags behind: no flow of a single table needs them.
-    pub around: Vec<Tcam>,
+    /// What goes before it, if there is something.
+    pub class: Option<Classify>,
+    /// Tags behind them: nothing here needs it, as the form in which a packet leaves follows from its class.
+    pub egress: Option<Tcam>,
 }
 
 /// How the ports of the OpenFlow domain classify frames, and so what keys the MAC table has.
@@ -221,6 +237,10 @@ const GROUP_BITS: Masks = Masks::Bits(&[
 /// IPv6 has the source and the protocol only, ARP's has no destination address; what other keys know of it are the
 /// two bits *group* and *broadcast*. Frames of OAM are looked up as all other EtherTypes (`S2_OAM_DIS` of every port):
 /// their key meets several EtherTypes and can ask for one of them.
+///
+/// IS1 classifies in front of it: VLAN id, PCP, DSCP, and a policy association group, eight bits that all keys of IS2 have. Ports
+/// whose own VLAN is one that no tag carries, and whose frames leave with a tag of all VLANs but that (`REW_TAG_CFG`), give a frame
+/// a tag, another one, or none by its class alone.
 pub fn vsc9953(lookup: MacLookup) -> Chip {
     let port_vlan = columns(&[Field::InPort, Field::VlanVid, Field::VlanPcp], Masks::Any);
     let group = [Column {
@@ -309,6 +329,7 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
         },
     };
     let is1_l4 = columns(&[Field::TcpSrc, Field::UdpSrc], Masks::Exact);
+    let is1_ip4 = columns(&[Field::IpDscp, Field::Ipv4Src, Field::Ipv4Dst], Masks::Any);
     let is1 = Tcam {
         name: "IS1",
         size: 1024,
@@ -327,16 +348,37 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
                     &is1_l4,
                 ],
             ),
+            // In one of the lookups it has the destination's addresses (S1_DMAC_DIP_ENA)
+            kind(
+                "S1_NORMAL, of destinations",
+                Frames::Any,
+                2,
+                &[
+                    &port_vlan,
+                    &columns(
+                        &[Field::EthDst, Field::EthType, Field::IpDscp, Field::Ipv4Dst],
+                        Masks::Any,
+                    ),
+                ],
+            ),
             kind(
                 "S1_5TUPLE_IP4",
                 Frames::Ether(&[IP4]),
                 2,
-                &[&port_vlan, &group, &ip4, &ether, &proto],
+                &[&port_vlan, &group, &is1_ip4, &ether, &proto],
+            ),
+            // The first 32 bits of what IP carries
+            kind(
+                "S1_5TUPLE_IP4, with ports",
+                Frames::Proto(IP4, &[6, 17]),
+                2,
+                &[&port_vlan, &group, &is1_ip4, &ether, &proto, &ports],
             ),
         ],
         split: vec![0],
         port_sets: false,
         rewrites: Rewrites {
+            tags: true,
             vid: true,
             pcp: true,
             dscp: true,
@@ -350,6 +392,7 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
         split: vec![0],
         port_sets: false,
         rewrites: Rewrites {
+            tags: true,
             vid: true,
             pcp: true,
             dscp: false,
@@ -362,7 +405,12 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
         // 64 destination masks: eleven of single ports and the CPU, five of flooding
         mac: lookup.table(8192, 48),
         miss_drop: true,
-        around: vec![is1, es0],
+        class: Some(Classify {
+            rows: is1,
+            first: 1,
+            groups: 255,
+        }),
+        egress: Some(es0),
     }
 }
 
@@ -448,6 +496,7 @@ pub fn by_widths(
             split: vec![0],
             port_sets: false,
             rewrites: Rewrites {
+                tags: false,
                 vid: true,
                 pcp: true,
                 dscp: false,
@@ -459,7 +508,8 @@ pub fn by_widths(
         },
         mac,
         miss_drop: false,
-        around: Vec::new(),
+        class: None,
+        egress: None,
     }
 }
 
@@ -493,7 +543,8 @@ pub fn tiny(lookup: MacLookup) -> Chip {
 
 /// Does a table without a rewrite of its own do this one? Ports beside it are the caller's question.
 pub(crate) fn writes(table: Rewrites, wanted: crate::Rewrite) -> bool {
-    (table.vid || wanted.vid.is_none())
+    (table.tags || wanted.tag == crate::Tagging::Stays)
+        && (table.vid || wanted.vid.is_none())
         && (table.pcp || wanted.pcp.is_none())
         && (table.dscp || wanted.dscp.is_none())
 }

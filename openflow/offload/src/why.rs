@@ -2,7 +2,10 @@
 //! Why a flow is where it is, in words.
 use crate::decide::meeting;
 use crate::index::Side;
-use crate::{Act, Beyond, Entry, Id, MacKey, Offload, Stand, Vlan, Wanted};
+use crate::{
+    Act, Beyond, Entry, Id, MacKey, Offload, Only, Stand, Tagging, Vlan, Wanted, expand, pairs,
+    tables,
+};
 use std::fmt;
 use std::ops::ControlFlow;
 use tandem_openflow::Field;
@@ -22,6 +25,22 @@ pub enum NotMac {
     Full,
     /// No mask is free for its ports.
     PortSets,
+}
+
+/// Why a flow that classification could write for is no pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotPair {
+    /// Of its packets it is not known whether they have a tag.
+    Tag,
+    /// What classifies has no place for these.
+    Match(Vec<Field>),
+    /// This flow in front meets it, and its packets would be classified as well.
+    Front(Id),
+    /// No room in what classifies.
+    #[allow(missing_docs)]
+    Full { needs: u32, free: u32, size: u32 },
+    /// All groups have a flow.
+    Groups(u32),
 }
 
 /// How many of a flow's packets the chip answers, as far as its rows for the flow say.
@@ -87,6 +106,21 @@ pub enum Why {
         trapped: bool,
         turned: u32,
     },
+    /// As a pair: rows that classify, and one of the ACL for their group.
+    #[allow(missing_docs)]
+    Pair {
+        class: &'static str,
+        table: &'static str,
+        group: u8,
+        lines: u32,
+    },
+    /// As that says, and no pair though what classifies could write for it.
+    #[allow(missing_docs)]
+    NoPair {
+        class: &'static str,
+        not: NotPair,
+        why: Box<Why>,
+    },
     /// What is done with a miss.
     #[allow(missing_docs)]
     Miss { turned: u32 },
@@ -124,6 +158,14 @@ impl Why {
     /// With other numbers for the flows that it names.
     #[must_use]
     pub fn named(mut self, name: impl Fn(Id) -> Id) -> Why {
+        if let Why::NoPair { class, not, why } = self {
+            let not = match not {
+                NotPair::Front(by) => NotPair::Front(name(by)),
+                other => other,
+            };
+            let why = Box::new(why.named(name));
+            return Why::NoPair { class, not, why };
+        }
         if let Why::Shadowed(by)
         | Why::Acl {
             not_mac: NotMac::Overlap(by),
@@ -140,6 +182,51 @@ impl Offload {
     /// Why a flow is where it is.
     pub fn why(&self, id: Id) -> Option<Why> {
         let e = self.flows.get(&id)?;
+        let why = self.why_there(id, e)?;
+        let class = self.chip.class.as_ref();
+        Some(
+            match class.and_then(|c| Some((c.rows.name, self.not_pair(e)?))) {
+                Some((class, not)) => Why::NoPair {
+                    class,
+                    not,
+                    why: Box::new(why),
+                },
+                None => why,
+            },
+        )
+    }
+
+    fn not_pair(&self, e: &Entry) -> Option<NotPair> {
+        let class = &self.chip.class.as_ref()?.rows;
+        let Act::Out { rewrite, .. } = e.act else {
+            return None;
+        };
+        let needed = !tables::writes(self.chip.acl.rewrites, rewrite) && e.only != Some(Only::Mac);
+        if !needed || matches!(e.state.stand, Stand::Pair | Stand::Dead(_)) {
+            return None;
+        }
+        if !e.writes {
+            if !pairs::fits(&e.flow.fields, rewrite) {
+                return Some(NotPair::Tag);
+            }
+            let rows = expand::expand(class, &e.flow.fields);
+            let wide = rows.iter().find(|r| !r.exact)?;
+            let lost = e.flow.fields.iter().filter(|o| !wide.fields.contains(o));
+            return Some(NotPair::Match(lost.map(|o| o.field).collect()));
+        }
+        if let Some(by) = self.meets_in_front(e) {
+            return Some(NotPair::Front(by));
+        }
+        let (needs, size) = (e.class_lines(), self.class_size());
+        let free = size.saturating_sub(self.class_used);
+        if needs > free {
+            return Some(NotPair::Full { needs, free, size });
+        }
+        let groups = self.groups_size();
+        (self.in_class.len() as u32 >= groups).then_some(NotPair::Groups(groups))
+    }
+
+    fn why_there(&self, id: Id, e: &Entry) -> Option<Why> {
         let table = self.chip.acl.name;
         let missing = || -> Vec<Field> {
             let Some(wide) = e.rows.iter().find(|r| !r.exact) else {
@@ -149,13 +236,17 @@ impl Offload {
             let lost = fields.filter(|o| !wide.fields.contains(o));
             lost.map(|o| o.field).collect()
         };
-        let beyond = match e.flow.wanted {
-            Wanted::Beyond(b) => Some(b),
-            Wanted::Act(_) => None,
+        let beyond = match (e.flow.wanted, e.act) {
+            (Wanted::Beyond(b), _) => Some(b),
+            (_, Act::Out { rewrite, .. }) if rewrite.tag != Tagging::Stays => Some(Beyond::Tag),
+            (_, act) if act != self.row_act(e) && e.only != Some(Only::Mac) => {
+                Some(Beyond::Rewrite)
+            }
+            _ => None,
         };
         Some(match e.state.stand {
             Stand::Dead(by) => Why::Shadowed(by),
-            Stand::Mac if !e.act.real() => Why::MacTrap {
+            Stand::Mac if !e.mac_act().real() => Why::MacTrap {
                 key: e.mac?,
                 beyond,
             },
@@ -178,6 +269,12 @@ impl Offload {
             Stand::Costly => Why::Costly {
                 missing: missing(),
                 beyond: beyond.or((e.act != self.row_act(e)).then_some(Beyond::Rewrite)),
+            },
+            Stand::Pair => Why::Pair {
+                class: self.chip.class.as_ref().map_or("", |c| c.rows.name),
+                table,
+                group: e.group,
+                lines: e.class_lines(),
             },
             Stand::Pushes => Why::Pushes {
                 flows: e.pushed.0,
@@ -265,6 +362,13 @@ impl Offload {
         self.flows.get(&id).map_or((0, 0), |e| of(e))
     }
 
+    /// Lines that it takes of what classifies.
+    pub fn class_cost(&self, id: Id) -> u32 {
+        let e = self.flows.get(&id);
+        e.filter(|e| e.state.stand == Stand::Pair)
+            .map_or(0, |e| e.class_lines())
+    }
+
     fn not_mac(&self, e: &Entry) -> NotMac {
         let same = |idle, counted| Entry {
             flow: crate::Flow {
@@ -305,7 +409,9 @@ impl Why {
                 asked: false,
                 ..
             }
+            | Why::Pair { .. }
             | Why::Acl { turned: 0, .. } => return None,
+            Why::NoPair { not, .. } => not.needs(),
             Why::Mac { turned: 0, .. } => "a packet of it".to_owned(),
             Why::Miss { .. } | Why::Mac { .. } | Why::Acl { .. } => {
                 "that the flows in front that turn it get into the chip, or go".to_owned()
@@ -325,6 +431,37 @@ impl Why {
             }
             Why::NoRow => "another match: no row of the chip meets these frames".to_owned(),
         })
+    }
+}
+
+impl NotPair {
+    fn needs(&self) -> String {
+        match self {
+            NotPair::Tag => "a match that says whether there is a tag".to_owned(),
+            NotPair::Match(fields) => format!("a match without {}", names(fields)),
+            NotPair::Front(by) => format!("that flow {by} in front goes, or matches less"),
+            NotPair::Full { needs, free, .. } => {
+                format!("{} more lines that are free", needs.saturating_sub(*free))
+            }
+            NotPair::Groups(_) => "that one of these flows goes".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for NotPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NotPair::Tag => f.write_str("its match does not say whether there is a tag"),
+            NotPair::Match(fields) => write!(f, "that has no place for {}", names(fields)),
+            NotPair::Front(by) => write!(f, "flow {by} in front meets it"),
+            NotPair::Full { needs, free, size } => {
+                write!(
+                    f,
+                    "that is full: needs {needs} lines, free {free} of {size}"
+                )
+            }
+            NotPair::Groups(n) => write!(f, "all {n} groups have a flow"),
+        }
     }
 }
 
@@ -488,6 +625,21 @@ impl fmt::Display for Why {
                 }
                 lines(f, table, *l)?;
                 turned(f, *by)
+            }
+            Why::Pair {
+                class,
+                table,
+                group,
+                lines: l,
+            } => {
+                write!(f, "in {class}, ")?;
+                if *l > 1 {
+                    write!(f, "{l} lines, ")?;
+                }
+                write!(f, "which writes, and {table}, for its group {group}")
+            }
+            Why::NoPair { class, not, why } => {
+                write!(f, "{why}; {class} would write it, but {not}")
             }
             Why::Miss { turned: by } => {
                 f.write_str("what is done with frames that no table knows")?;

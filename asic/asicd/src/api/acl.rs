@@ -76,6 +76,8 @@ pub fn rule(o: &raw::tnd_acl_entry, _: &[u8]) -> Value {
         "trap_class": on(raw::TND_ACL_TRAP_CLASS).then(|| trap_class_name(o.trap_class)),
         "set_vid": on(raw::TND_ACL_SET_VID).then_some(o.vid),
         "set_pcp": on(raw::TND_ACL_SET_PCP).then_some(o.pcp),
+        "set_dscp": on(raw::TND_ACL_SET_DSCP).then_some(o.dscp),
+        "group": some(o.group.into()),
         "counter": some(o.counter),
         "policer": some(o.policer),
         "mirror": some(o.mirror.into()),
@@ -134,6 +136,7 @@ fn matched(o: &raw::tnd_acl_entry) -> Value {
         255,
         true,
     );
+    number("group", k.group.into(), m.group.into(), 255, false);
     number("fragment", k.fragment.into(), m.fragment.into(), 255, false);
     number(
         "src_port",

@@ -81,6 +81,7 @@ fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
         AclStage::Port,
         AclStage::Egress,
         AclStage::Flow,
+        AclStage::FlowClass,
     ] {
         let one = fw.pools.rule(stage, width);
         match all.iter_mut().find(|n| n.pool == one.pool) {
@@ -95,7 +96,7 @@ fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
 
 /// Fields beyond Ethernet need a frame that surely has them; and bits outside of the mask count for nothing.
 fn normal_key(e: &mut raw::tnd_acl_entry) -> Result<(), Failure> {
-    e.mask.reserved0 = [0; 4];
+    e.mask.reserved1 = [0; 3];
     let mask = e.mask;
     for (k, m) in e.key.as_mut_bytes().iter_mut().zip(mask.as_bytes()) {
         *k &= m;
@@ -114,6 +115,7 @@ fn normal_key(e: &mut raw::tnd_acl_entry) -> Result<(), Failure> {
         tci: 0,
         port: 0,
         tag: 0,
+        group: 0,
         ..mask
     };
     let ranged = [
@@ -191,7 +193,7 @@ impl Object for AclEntry {
     fn normal(self, fw: &Firmware) -> Result<Self, Failure> {
         let mut e = self.0;
         e.struct_size = size_of::<raw::tnd_acl_entry>() as u16;
-        e.reserved0 = [0; 5];
+        e.reserved1 = [0; 3];
         normal_key(&mut e)?;
         normal_range(
             &mut e.src_port_min,
@@ -207,10 +209,18 @@ impl Object for AclEntry {
             &mut e.mask.dst_port,
             e.dst_range,
         )?;
-        e.flags &= raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP | raw::TND_ACL_TRAP_CLASS;
+        e.flags &= raw::TND_ACL_SET_VID
+            | raw::TND_ACL_SET_PCP
+            | raw::TND_ACL_TRAP_CLASS
+            | raw::TND_ACL_SET_DSCP;
         if e.flags & raw::TND_ACL_SET_VID == 0 {
             e.vid = 0;
-        } else if !(1..=4094).contains(&e.vid) {
+        } else if !(1..=raw::TND_ACL_VID_NONE).contains(&e.vid) {
+            return Err(INVALID);
+        }
+        if e.flags & raw::TND_ACL_SET_DSCP == 0 {
+            e.dscp = 0;
+        } else if e.dscp > 63 {
             return Err(INVALID);
         }
         if e.flags & raw::TND_ACL_SET_PCP == 0 {
@@ -267,6 +277,19 @@ impl Object for AclEntry {
             return Err(DEPEND);
         }
         let stage = acl.table(e.table).map(|t| t.stage);
+        if stage == Some(AclStage::FlowClass) {
+            let rows = fw.pools.rows(AclStage::FlowClass);
+            let can = self.slots(fw).slots != 0 && rows.is_some_and(|r| r.classifies(e));
+            return if can { Ok(()) } else { Err(UNSUPPORTED) };
+        }
+        if e.vid == raw::TND_ACL_VID_NONE {
+            return Err(INVALID);
+        }
+        let asks = e.mask.group != 0;
+        let classes = stage == Some(AclStage::Flow) && fw.profile().classifies_flows();
+        if e.dscp != 0 || e.flags & raw::TND_ACL_SET_DSCP != 0 || e.group != 0 || asks && !classes {
+            return Err(UNSUPPORTED);
+        }
         let sets = e.flags & (raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP) != 0;
         let moves = matches!(
             e.action,
@@ -337,6 +360,8 @@ impl Object for AclEntry {
             vid: 0,
             pcp: 0,
             trap_class: 0,
+            dscp: 0,
+            group: 0,
             ..self.0
         }))
     }

@@ -3,7 +3,7 @@
 use crate::Firmware;
 use crate::costs::{Cost, CostRow};
 use crate::dump::slots;
-use crate::object::{EXISTS, Failure, INVALID, Object, body};
+use crate::object::{EXISTS, Failure, INVALID, Object, UNSUPPORTED, body};
 use crate::pools::PoolId;
 use tandem_abi::raw;
 use tandem_pipeline::state::{AclStage, AclTable as State};
@@ -50,6 +50,9 @@ impl Object for AclTable {
             return Err(EXISTS);
         }
         let stage = AclStage::from_abi(self.0.stage).ok_or(INVALID)?;
+        if stage == AclStage::FlowClass && !fw.profile().classifies_flows() {
+            return Err(UNSUPPORTED);
+        }
         fw.take(PoolId::AclTable, 1)?;
         fw.state.acl.add_table(self.0.table, stage);
         Ok(())

@@ -5,6 +5,7 @@ mod defaults;
 mod faulty;
 mod fill;
 mod fixed;
+mod flow_class;
 mod flows;
 mod full;
 mod lag;

@@ -22,7 +22,7 @@ pub fn rule(e: &raw::tnd_acl_entry) -> Match {
 fn words(k: &raw::tnd_acl_key, v6: bool) -> Words {
     let mut w = [0; WORDS];
     w[word::DST_MAC] = mac(&k.dst_mac);
-    w[word::SRC_MAC] = mac(&k.src_mac);
+    w[word::SRC_MAC] = mac(&k.src_mac) | u64::from(k.group) << word::GROUP_SHIFT;
     w[word::META] = u64::from(k.ethertype) << word::ETHERTYPE_SHIFT
         | u64::from(k.tci) << 32
         | u64::from(k.port) << 16
@@ -52,6 +52,12 @@ fn halves(b: &[u8; 16]) -> [u64; 2] {
 pub(super) fn mac(m: &Mac) -> u64 {
     let [a, b, c, d, e, f] = *m;
     u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// What a frame was classified as: VLAN id and priority, not the kind of tag; and the group.
+pub(super) fn set_class(key: &mut Words, tci: u16, group: u8) {
+    key[word::META] = key[word::META] & !0x0000_ffff_0000_0000 | u64::from(tci) << 32;
+    key[word::SRC_MAC] |= u64::from(group) << word::GROUP_SHIFT;
 }
 
 pub(super) fn set_tag(key: &mut Words, tag: Option<Tag>) {

@@ -10,7 +10,7 @@
 
 pub mod key;
 
-use key::{fields, is_whole, mac, set_tag};
+use key::{fields, is_whole, mac, set_class, set_tag};
 use tandem_abi::raw;
 use tandem_packet::{EtherType, L3, Mac, Tag};
 use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
@@ -28,6 +28,8 @@ use crate::tag::DomainTag;
 pub(crate) struct Pending {
     /// Side effects of a rule at the stage of the port, until the frame's fate is known.
     pub(crate) hit: Option<Act>,
+    /// What a frame of a flow port is classified as.
+    pub(crate) class: Option<Act>,
     /// Slot of the next hop that a rule sends routed packets to.
     pub(crate) nexthop: u32,
     /// The frame's fields, if a list has asked for them.
@@ -42,6 +44,7 @@ impl Pending {
     pub(crate) fn nothing() -> Pending {
         Pending {
             hit: None,
+            class: None,
             nexthop: NONE,
             key: None,
             asked: false,
@@ -498,18 +501,30 @@ impl<S: Sink> Run<'_, '_, S> {
     /// The same at a flow port. False: rules can't tell what it is, as not all of its headers are there, or can be read.
     #[inline]
     pub(crate) fn flow_key(&mut self) -> bool {
+        if self.acl.key.is_some() {
+            // it was whole, or is the CPU's
+            return true;
+        }
         let kind = FrameKind::of(self.eth.ethertype.0);
         let (_, words) = self.acl.key.insert((kind, [0; WORDS]));
         let l3 = fields(&self.eth, self.frame.bytes(), self.from, words);
         is_whole(&l3, &self.eth, self.frame.bytes())
     }
 
-    /// What the list of a flow port says, and the ports that it names.
+    /// What a list of a flow port says, and the ports that it names.
     #[inline]
-    pub(crate) fn look_up_flow(&mut self, bind: Bound) -> Option<(Act, PortMask)> {
+    pub(crate) fn look_up_flow(&mut self, bind: Bound, stage: Stage) -> Option<(Act, PortMask)> {
         let key = self.acl.key.as_ref()?;
-        let rule = first_match(self.st, self.sink, bind, key, Stage::FlowAcl)?;
+        let rule = first_match(self.st, self.sink, bind, key, stage)?;
         Some((rule.act, rule.body.ports))
+    }
+
+    /// The frame is classified so: the list at stage FLOW asks for that.
+    pub(crate) fn classified(&mut self, act: Act, tci: u16) {
+        if let Some((_, key)) = &mut self.acl.key {
+            set_class(key, tci, act.group);
+        }
+        self.acl.class = Some(act);
     }
 
     /// The fields with which it would leave.

@@ -21,20 +21,23 @@ pub enum AclStage {
     Ingress = 1,
     /// For each port that it would leave by.
     Egress = 2,
-    /// A frame comes in at a flow port, where there are no others.
+    /// A frame comes in at a flow port, where there are no others but the next.
     Flow = 3,
+    /// The same, before that: what the frame is classified as.
+    FlowClass = 4,
 }
 
 /// How many there are.
 pub const ACL_STAGES: usize = AclStage::ALL.len();
 
 impl AclStage {
-    /// All, in the order of the pipeline; that of flow ports last.
-    pub const ALL: [AclStage; 4] = [
+    /// All, in the order of the pipeline; those of flow ports last.
+    pub const ALL: [AclStage; 5] = [
         AclStage::Port,
         AclStage::Ingress,
         AclStage::Egress,
         AclStage::Flow,
+        AclStage::FlowClass,
     ];
 
     /// From the ABI's number; None if unknown.
@@ -49,6 +52,7 @@ impl AclStage {
             AclStage::Ingress => raw::TND_ACL_INGRESS,
             AclStage::Egress => raw::TND_ACL_EGRESS,
             AclStage::Flow => raw::TND_ACL_FLOW,
+            AclStage::FlowClass => raw::TND_ACL_FLOW_CLASS,
         }
     }
 }
@@ -99,6 +103,8 @@ pub(crate) struct Act {
     pub(crate) vid: u16,
     pub(crate) pcp: u8,
     pub(crate) class: u16,
+    pub(crate) dscp: u8,
+    pub(crate) group: u8,
 }
 
 /// A rule: its body as the driver wrote it, and what the packet path needs of it.
@@ -291,6 +297,8 @@ impl Acl {
             vid: body.vid,
             pcp: body.pcp,
             class: body.trap_class,
+            dscp: body.dscp,
+            group: body.group,
         };
         let Some(table) = self
             .tables

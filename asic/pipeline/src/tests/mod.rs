@@ -1,6 +1,7 @@
 //! Packet in, packet out.
 
 mod acl;
+mod flow_class;
 mod flow_rules;
 mod flows;
 mod fuzz;

@@ -35,8 +35,10 @@ pub mod word {
     pub const META: usize = 2;
     /// Destination MAC in the low 48 bits.
     pub const DST_MAC: usize = 3;
-    /// Source MAC in the low 48 bits.
+    /// Source MAC in the low 48 bits; above them the group that a frame was classified into, 8.
     pub const SRC_MAC: usize = 4;
+    /// The group within [`SRC_MAC`].
+    pub const GROUP_SHIFT: u32 = 48;
     /// IPv6 source, two words.
     pub const SRC_IP6: usize = 5;
     /// IPv6 destination, two words.

@@ -28,6 +28,7 @@ fn with_chip() -> Bench {
         ports: ports.collect(),
         local: false,
         chains: Limits::default(),
+        classes: true,
         slice: tandem_ofchip::Slice::default(),
     });
     b.agent.set_chip(chip.unwrap(), 0);

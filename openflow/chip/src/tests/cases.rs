@@ -590,6 +590,7 @@ fn one_read_that_is_refused_loses_no_number() {
 fn tiny_is_not_looked_up_by_vlan() {
     let ports = Vec::new();
     let setup = crate::Setup {
+        classes: true,
         slice: crate::Slice::default(),
         profile: "tiny".into(),
         lookup: Lookup::Vlan,

@@ -3,6 +3,7 @@ mod cases;
 mod device;
 mod frames;
 mod groups;
+mod pairs;
 mod pipelines;
 mod property;
 mod seen;

@@ -247,6 +247,25 @@ fn chips_answer_for_several_tables() {
     assert!(seen.between > 100, "{seen:?}");
 }
 
+/// The same of flows that write.
+#[test]
+fn chips_write() {
+    let mut runner = TestRunner::deterministic();
+    let mut seen = Seen::default();
+    for version in [Version::V10, Version::V13] {
+        for _ in 0..20 {
+            let ops = proptest::collection::vec(op(version, Style::One), 1..40);
+            let frames = proptest::collection::vec(frame(), 24);
+            let (ops, frames) = (ops, frames).new_tree(&mut runner).unwrap().current();
+            let mut w = World::new("nxp-t1040", Lookup::Vlan, version);
+            play(&mut w, ops, frames);
+            seen.add(&w.seen);
+        }
+    }
+    println!("{seen:?}");
+    assert!(seen.written > 30, "{seen:?}");
+}
+
 proptest! {
     /// Pipelines of several tables.
     #[test]

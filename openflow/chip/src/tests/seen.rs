@@ -13,6 +13,8 @@ pub struct Seen {
     pub chained: u64,
     /// Sent with another tag than it came with, or in two forms.
     pub forms: u64,
+    /// Sent with something written by what classifies.
+    pub written: u64,
     /// Flows that were idle.
     pub ended: u64,
     /// Counts of groups and buckets that are known, of packets that the chip answered.
@@ -36,6 +38,7 @@ impl Seen {
         self.chained += other.chained;
         self.ended += other.ended;
         self.forms += other.forms;
+        self.written += other.written;
         self.counted += other.counted;
         self.grouped += other.grouped;
         self.between += other.between;

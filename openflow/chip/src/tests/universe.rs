@@ -245,8 +245,95 @@ fn actions(version: Version) -> impl Strategy<Value = Instructions> {
     proptest::sample::select(all)
 }
 
+/// Flows that write, mostly in front, with matches that say what there is to be written to.
+fn writer(version: Version) -> impl Strategy<Value = FlowMod> {
+    let set = |field, value| Action::SetField { field, value };
+    let vid = move |v: u128| set(Field::VlanVid, PRESENT | v);
+    let exact = |v| Oxm::exact(Field::VlanVid, v);
+    let ten = vec![
+        (exact(0), vec![Action::SetVlanVid10(7)]),
+        (
+            exact(0),
+            vec![Action::SetVlanPcp10(1), Action::SetVlanVid10(7)],
+        ),
+        (exact(PRESENT | 1), vec![Action::SetVlanVid10(7)]),
+        (exact(PRESENT | 2), vec![Action::SetVlanPcp10(1)]),
+        (exact(PRESENT | 2), vec![Action::StripVlan10]),
+    ];
+    let thirteen = vec![
+        (exact(0), vec![Action::PushVlan(0x8100), vid(7)]),
+        (
+            exact(0),
+            vec![Action::PushVlan(0x8100), vid(7), set(Field::VlanPcp, 5)],
+        ),
+        (exact(PRESENT | 1), vec![vid(7)]),
+        (exact(PRESENT), vec![vid(7)]),
+        (exact(PRESENT | 2), vec![set(Field::VlanPcp, 1), vid(8)]),
+        (exact(PRESENT | 2), vec![Action::PopVlan]),
+        (
+            Oxm::masked(Field::VlanVid, PRESENT, PRESENT),
+            vec![Action::PopVlan],
+        ),
+        (exact(PRESENT | 1), vec![set(Field::IpDscp, 46), vid(9)]),
+        (exact(0), vec![set(Field::IpDscp, 9)]),
+    ];
+    let all = match version {
+        Version::V10 => ten,
+        Version::V13 => thirteen,
+    };
+    let port = prop_oneof![Just(None), (0..2u32).prop_map(Some)];
+    let command = prop_oneof![
+        6 => Just(FlowCommand::Add),
+        1 => Just(FlowCommand::DeleteStrict),
+    ];
+    let what = (
+        proptest::sample::select(all),
+        port,
+        0..4usize,
+        0..3u32,
+        any::<bool>(),
+    );
+    (what, 2..7u16, command).prop_map(|((what, port, end, to, both), priority, command)| {
+        let ((vlan, mut apply), mut fields) = (what, Vec::new());
+        let ip = apply.iter().any(|a| {
+            matches!(
+                a,
+                Action::SetField {
+                    field: Field::IpDscp,
+                    ..
+                }
+            )
+        });
+        fields.extend(port.map(|p| Oxm::exact(Field::InPort, u128::from(FIRST + p))));
+        fields.extend((end < 2 && !ip).then(|| Oxm::exact(Field::EthDst, mac(end))));
+        let ether = if end & 1 == 0 { 0x0800 } else { 0x86dd };
+        fields.extend((ip || end == 2).then(|| Oxm::exact(Field::EthType, ether)));
+        fields.push(vlan);
+        fields.sort_by_key(|o| o.field);
+        apply.push(out(FIRST + 1 + to));
+        apply.extend(both.then(|| out(FIRST)));
+        FlowMod {
+            command,
+            priority,
+            matching: Match {
+                fields,
+                exact: false,
+            },
+            instructions: Instructions {
+                apply: Some(apply),
+                ..Instructions::default()
+            },
+            ..blank()
+        }
+    })
+}
+
 /// A flow_mod.
 pub fn flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
+    prop_oneof![4 => any_flow_mod(version), 1 => writer(version)]
+}
+
+fn any_flow_mod(version: Version) -> impl Strategy<Value = FlowMod> {
     let command = prop_oneof![
         8 => Just(FlowCommand::Add),
         1 => Just(FlowCommand::Modify),

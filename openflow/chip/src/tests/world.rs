@@ -188,6 +188,7 @@ impl World {
             ports: ports.collect(),
             local: false,
             chains,
+            classes: true,
             slice,
         })
         .unwrap();
@@ -381,6 +382,9 @@ impl World {
         }
         self.seen.sent += 1;
         self.seen.asked += u64::from(self.chip.asks);
+        let writes = !self.chip.want.classes.is_empty();
+        let changed = passed.out.iter().any(|(_, f)| f != frame);
+        self.seen.written += u64::from(writes && changed);
         self.seen.forms += u64::from(passed.out.iter().any(|(_, f)| f.len() != frame.len()));
         let all = self.whole.flows_of(TABLE_ALL).len();
         self.seen.chained += u64::from(all > self.whole.flows_of(0).len());

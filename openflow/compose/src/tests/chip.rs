@@ -3,26 +3,37 @@
 //! every frame has the pipeline's answer of before the flow changed, of after, or the CPU's.
 use super::model::{Out, Packet, World};
 use super::property::{Op, begin, ops, packets, play};
-use crate::{Answer, Effect, Limits, Tag};
+use crate::{Answer, Effect, Flow, Limits, Tag};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use tandem_ofoffload::tables::{self, Chip, MacLookup, MacTable, Widths};
-use tandem_ofoffload::{Act, MacKey, Offload, Vlan, Write};
+use tandem_ofoffload::{Act, MacKey, Offload, Rewrite, Tagging, Vlan, Write};
 use tandem_ofpipeline::key::Key;
-use tandem_openflow::Field;
+use tandem_openflow::{Action, Field, Instructions, Oxm};
 
 struct Row {
     kind: usize,
     value: Key,
     mask: Key,
     act: Act,
+    /// The group that it is for.
+    group: Option<u8>,
+}
+
+/// A row that classifies.
+struct Class {
+    kind: usize,
+    value: Key,
+    mask: Key,
+    writes: Rewrite,
 }
 
 struct Device {
     chip: Chip,
     rows: BTreeMap<u32, Row>,
+    class: BTreeMap<(u8, u8), Class>,
     macs: BTreeMap<MacKey, Act>,
     miss: Act,
     /// Is a frame's source asked for where no row matched?
@@ -45,9 +56,40 @@ impl Device {
                     value,
                     mask,
                     act,
+                    group: None,
                 };
                 assert!(self.rows.insert(at, row).is_none());
             }
+            Write::GroupAdd { at, group, .. } => {
+                let row = Row {
+                    kind: 0,
+                    value: Key::default(),
+                    mask: Key::default(),
+                    act: Act::Cpu,
+                    group: Some(group),
+                };
+                assert!(self.rows.insert(at, row).is_none());
+            }
+            Write::ClassAdd {
+                group,
+                row,
+                kind,
+                fields,
+                writes,
+            } => {
+                let (value, mask) = Key::of_match(&fields);
+                let new = Class {
+                    kind,
+                    value,
+                    mask,
+                    writes,
+                };
+                assert!(self.class.insert((group, row), new).is_none());
+            }
+            Write::ClassAct { group, row, writes } => {
+                self.class.get_mut(&(group, row)).unwrap().writes = writes;
+            }
+            Write::ClassDel { group, row } => assert!(self.class.remove(&(group, row)).is_some()),
             Write::RowAct { at, act } => self.rows.get_mut(&at).unwrap().act = act,
             Write::RowMove { from, to } => {
                 let row = self.rows.remove(&from).unwrap();
@@ -72,12 +114,26 @@ impl Device {
     fn answer(&self, p: &Packet) -> (Act, bool) {
         let ether = Some(p.key.get(Field::EthType) as u16);
         let proto = p.key.field(Field::IpProto).map(|v| v as u8);
+        let class = self.class.iter().find(|(_, c)| {
+            let rows = &self.chip.class.as_ref().unwrap().rows;
+            rows.kinds[c.kind].frames.covers(ether, proto) && p.key.and(&c.mask) == c.value
+        });
+        let group = class.map(|((group, _), _)| *group);
         for r in self.rows.values() {
             let frames = self.chip.acl.kinds[r.kind].frames;
-            if frames.covers(ether, proto) && p.key.and(&r.mask) == r.value {
-                return (r.act, false);
+            let own = r.group.is_none() || r.group == group;
+            if own && frames.covers(ether, proto) && p.key.and(&r.mask) == r.value {
+                assert_eq!(r.group, group, "{p:?} meets what does not know its group");
+                return match (r.act, class) {
+                    (Act::Out { ports, .. }, Some((_, c))) => {
+                        let rewrite = c.writes;
+                        (Act::Out { ports, rewrite }, false)
+                    }
+                    (act, _) => (act, false),
+                };
             }
         }
+        assert_eq!(group, None, "{p:?} meets no row of its group");
         let vlan = match p.key.get(Field::VlanVid) {
             0 => Vlan::Untagged,
             v => Vlan::Tag(v as u16 & 0xfff),
@@ -125,6 +181,8 @@ struct Seen {
     sent: usize,
     dropped: usize,
     asked: usize,
+    /// Of what was sent, with something written.
+    written: usize,
 }
 
 fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
@@ -133,6 +191,7 @@ fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
     let mut device = Device {
         chip: chip.clone(),
         rows: BTreeMap::new(),
+        class: BTreeMap::new(),
         macs: BTreeMap::new(),
         miss: Act::Cpu,
         asks: false,
@@ -179,7 +238,8 @@ fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
     let mut seen = Seen::default();
     for p in packets {
         match device.answer(p) {
-            (Act::Out { .. }, mac) => {
+            (Act::Out { rewrite, .. }, mac) => {
+                seen.written += usize::from(rewrite != Rewrite::default());
                 seen.sent += 1;
                 seen.asked += usize::from(mac && device.asks);
             }
@@ -190,6 +250,35 @@ fn run(chip: &Chip, ops: &[Op], packets: &[Packet]) -> Seen {
     seen
 }
 
+/// The same in the words of the composition.
+fn effect(all: Rewrite) -> Effect {
+    let none = Rewrite::default();
+    match all.tag {
+        Tagging::Stays => Effect {
+            rewrite: all,
+            tag: Tag::Keep,
+        },
+        Tagging::Goes => Effect {
+            rewrite: Rewrite {
+                tag: none.tag,
+                ..all
+            },
+            tag: Tag::Pop,
+        },
+        Tagging::Comes => Effect {
+            rewrite: Rewrite {
+                dscp: all.dscp,
+                ..none
+            },
+            tag: Tag::Push {
+                tpid: 0x8100,
+                vid: all.vid,
+                pcp: all.pcp,
+            },
+        },
+    }
+}
+
 /// What the chip does with a frame; `None`: it is the CPU's.
 fn does(act: Act) -> Option<Answer> {
     match act {
@@ -197,10 +286,7 @@ fn does(act: Act) -> Option<Answer> {
         Act::Drop => Some(Answer::Drop),
         Act::Out { ports, rewrite } => Some(Answer::Out {
             ports,
-            effect: Effect {
-                rewrite,
-                tag: Tag::Keep,
-            },
+            effect: effect(rewrite),
         }),
     }
 }
@@ -227,6 +313,64 @@ proptest! {
     }
 }
 
+/// Tags that come and go, of one table and of two, are the chip's.
+#[test]
+fn what_writes_is_answered() {
+    let tagged = Oxm::masked(Field::VlanVid, 0x1000, 0x1000);
+    let untagged = Oxm::exact(Field::VlanVid, 0);
+    let port = |n| Oxm::exact(Field::InPort, n);
+    let set = |field, value| Action::SetField { field, value };
+    let vid = |v: u128| set(Field::VlanVid, 0x1000 | v);
+    let to = |port| Action::Output { port, max_len: 0 };
+    let flow = |table, fields: &[Oxm], apply: &[Action], goto| {
+        Op::Add(Flow {
+            table,
+            priority: 9,
+            fields: fields.to_vec(),
+            instructions: Instructions {
+                apply: Some(apply.to_vec()),
+                goto,
+                ..Instructions::default()
+            },
+            idle: false,
+            counted: false,
+        })
+    };
+    let two = Oxm::exact(Field::VlanVid, 0x1000 | 2);
+    let ops = [
+        flow(
+            0,
+            &[port(1), untagged],
+            &[Action::PushVlan(0x8100), vid(100)],
+            Some(1),
+        ),
+        flow(
+            1,
+            &[Oxm::exact(Field::VlanVid, 0x1000 | 100)],
+            &[to(3)],
+            None,
+        ),
+        flow(0, &[port(2), two], &[Action::PopVlan, to(4)], None),
+        flow(
+            0,
+            &[port(1), two],
+            &[set(Field::VlanPcp, 1), vid(7), to(3)],
+            None,
+        ),
+        // In front of them, and then they are the CPU's
+        flow(0, &[port(3), tagged], &[to(1)], None),
+        Op::Remove(0),
+    ];
+    let chip = &chips()[0];
+    let packets = packets();
+    let mut written = Vec::new();
+    for n in 1..=ops.len() {
+        written.push(run(chip, &ops[..n], &packets).written);
+    }
+    // A push alone goes on to a table without a flow for it; with two tags it is the software's, and what no row tells
+    assert_eq!(written, [0, 12, 24, 36, 36, 24]);
+}
+
 #[test]
 fn chips_answer() {
     let mut runner = TestRunner::deterministic();
@@ -237,6 +381,7 @@ fn chips_answer() {
         sum.sent += s.sent;
         sum.dropped += s.dropped;
         sum.asked += s.asked;
+        sum.written += s.written;
     }
     assert!(
         sum.sent > 100 && sum.dropped > 1000 && sum.asked > 30,

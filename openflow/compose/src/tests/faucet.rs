@@ -132,7 +132,11 @@ impl Net {
                 Answer::Cpu(None) => "controller".to_string(),
                 Answer::Cpu(Some(b)) => format!("cpu {b:?}"),
             };
-            let at = match self.offload.why(id).unwrap() {
+            let why = match self.offload.why(id).unwrap() {
+                Why::NoPair { why, .. } => *why,
+                why => why,
+            };
+            let at = match why {
                 Why::Mac { turned: 0, .. } => "MAC table",
                 Why::Acl { turned: 0, .. } => "ACL",
                 Why::Miss { .. } => "miss",

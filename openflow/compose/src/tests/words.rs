@@ -160,10 +160,10 @@ fn a_change_is_told_as_little_as_it_is() {
     f.instructions.metadata = Some((7, 7));
     let changes = w.compose.modify(2, f.instructions.clone(), false, false);
     assert_eq!(changes, vec![]);
-    // A station that moves: from the trunk in place; from the port it is the CPU's now and then, as a tag comes
+    // A station that moves: from the trunk in place; from the port as well, to which a tag comes
     let f = flow(1, 5, &[], &[out(3)], None);
     let changes = w.compose.modify(4, f.instructions, false, false);
-    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes.len(), 2, "{changes:?}");
     let in_place = |c| matches!(c, &tandem_ofoffload::Change::Modify { .. });
     assert!(changes.iter().all(in_place));
     assert_eq!(w.compose.rules_of(4).len(), 2);

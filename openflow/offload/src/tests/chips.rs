@@ -86,6 +86,40 @@ fn keys_of_is2() {
 }
 
 #[test]
+fn keys_of_is1() {
+    let is1 = tables::vsc9953(MacLookup::Vlan).class.unwrap().rows;
+    let of = |fields: &[(Field, u128)]| {
+        let fields: Vec<Oxm> = fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect();
+        let rows = expand(&is1, &fields);
+        let all: Vec<_> = rows
+            .iter()
+            .map(|r| (is1.kinds[r.kind].name, r.exact, r.lines))
+            .collect();
+        all
+    };
+    let (port, vlan) = ((Field::InPort, 1), (Field::VlanVid, 0x100a));
+    assert_eq!(of(&[port, vlan]), [("S1_NORMAL", true, 2)]);
+    assert_eq!(of(&[port, vlan, IP4, SRC]), [("S1_NORMAL", true, 2)]);
+    let to = (Field::EthDst, 0x0200_0000_0001);
+    assert_eq!(of(&[vlan, to]), [("S1_NORMAL, of destinations", true, 2)]);
+    // A lookup has the addresses of one end
+    assert!(!of(&[vlan, to, SRC])[0].1);
+    let tcp = [
+        IP4,
+        (Field::IpProto, 6),
+        (Field::Ipv4Src, 1),
+        (Field::Ipv4Dst, 2),
+    ];
+    assert_eq!(of(&tcp), [("S1_5TUPLE_IP4", true, 2)]);
+    let port80 = [tcp.as_slice(), &[(Field::TcpDst, 80)]].concat();
+    assert_eq!(of(&port80), [("S1_5TUPLE_IP4, with ports", true, 2)]);
+    assert_eq!(of(&[IP6, (Field::IpDscp, 10)]), [("S1_NORMAL", true, 2)]);
+    for more in [(Field::Ipv6Src, 1), (Field::IpProto, 6), (Field::IpEcn, 1)] {
+        assert!(!of(&[IP6, more])[0].1, "{more:?}");
+    }
+}
+
+#[test]
 fn a_widened_row_keeps_prerequisites() {
     let c = tables::vsc9953(MacLookup::Vlan);
     let fields = [
@@ -107,9 +141,10 @@ fn a_widened_row_keeps_prerequisites() {
         (Field::TcpSrc, 80),
     ];
     let fields: Vec<Oxm> = fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect();
-    let rows = expand(&c.around[0], &fields[..2]);
+    let is1 = c.class.unwrap().rows;
+    let rows = expand(&is1, &fields[..2]);
     assert!(rows.iter().any(|r| r.exact));
-    let mut normal = c.around[0].clone();
+    let mut normal = is1.clone();
     normal.kinds.truncate(1);
     let rows = expand(&normal, &fields);
     let asked: Vec<Field> = rows[0].fields.iter().map(|o| o.field).collect();

@@ -3,6 +3,7 @@
 mod bench;
 mod chips;
 mod model;
+mod pairs;
 mod paper;
 mod property;
 mod reference;

@@ -83,12 +83,24 @@ struct Row {
     kind: usize,
     fields: Vec<Oxm>,
     act: Act,
+    /// The group that it is for, and that alone.
+    group: Option<u8>,
+}
+
+/// A row that classifies.
+#[derive(Clone, Debug)]
+struct Class {
+    kind: usize,
+    fields: Vec<Oxm>,
+    writes: Rewrite,
 }
 
 #[derive(Clone, Debug)]
 pub struct Device {
     chip: Chip,
     rows: BTreeMap<u32, Row>,
+    /// By group.
+    class: BTreeMap<(u8, u8), Class>,
     macs: BTreeMap<MacKey, Act>,
     sets: BTreeSet<PortMask>,
     miss: Act,
@@ -104,6 +116,7 @@ impl Device {
         Device {
             chip: chip.clone(),
             rows: BTreeMap::new(),
+            class: BTreeMap::new(),
             macs: BTreeMap::new(),
             sets: BTreeSet::new(),
             miss: Act::Cpu,
@@ -124,6 +137,7 @@ impl Device {
                     kind: *kind,
                     fields: fields.clone(),
                     act: *act,
+                    group: None,
                 };
                 assert!(self.rows.insert(*at, row).is_none(), "row {at} is taken");
                 assert!(self.lines() <= self.chip.acl.size, "the ACL is full");
@@ -138,6 +152,41 @@ impl Device {
             }
             Write::RowDel { at } => {
                 self.rows.remove(at).unwrap();
+            }
+            Write::GroupAdd { at, group, .. } => {
+                let row = Row {
+                    kind: 0,
+                    fields: Vec::new(),
+                    act: Act::Cpu,
+                    group: Some(*group),
+                };
+                assert!(self.rows.insert(*at, row).is_none(), "row {at} is taken");
+                assert!(self.lines() <= self.chip.acl.size, "the ACL is full");
+                let own = self.chip.class.as_ref().unwrap();
+                assert!(self.groups() <= usize::from(own.groups), "no group is free");
+                assert!((own.first..=u8::MAX).contains(group));
+            }
+            Write::ClassAdd {
+                group,
+                row,
+                kind,
+                fields,
+                writes,
+            } => {
+                let new = Class {
+                    kind: *kind,
+                    fields: fields.clone(),
+                    writes: *writes,
+                };
+                assert!(self.class.insert((*group, *row), new).is_none());
+                let size = self.chip.class.as_ref().unwrap().rows.size;
+                assert!(self.class_lines() <= size, "classification is full");
+            }
+            Write::ClassAct { group, row, writes } => {
+                self.class.get_mut(&(*group, *row)).unwrap().writes = *writes;
+            }
+            Write::ClassDel { group, row } => {
+                self.class.remove(&(*group, *row)).unwrap();
             }
             Write::SetAdd(s) => {
                 assert!(self.sets.insert(*s), "the set is there");
@@ -181,14 +230,43 @@ impl Device {
         self.rows.values().map(|r| kinds[r.kind].lines).sum()
     }
 
+    pub fn class_lines(&self) -> u32 {
+        let lines = |c: &Class| self.chip.class.as_ref().unwrap().rows.kinds[c.kind].lines;
+        self.class.values().map(lines).sum()
+    }
+
+    fn groups(&self) -> usize {
+        self.rows.values().filter(|r| r.group.is_some()).count()
+    }
+
+    /// The group that a packet is put into, and what is written.
+    fn classified(&self, p: &Packet, ether: Option<u16>) -> Option<(u8, Rewrite)> {
+        let all = self.chip.class.as_ref()?;
+        let meets = |c: &Class| {
+            let frames = all.rows.kinds[c.kind].frames;
+            frames.covers(ether, p.proto()) && p.matches(&c.fields)
+        };
+        let first = self.class.iter().find(|(_, c)| meets(c));
+        first.map(|((group, _), c)| (*group, c.writes))
+    }
+
     pub fn answer(&self, p: &Packet) -> Answer {
         let ether = Some(p.of(Field::EthType) as u16);
+        let class = self.classified(p, ether);
         for row in self.rows.values() {
             let frames = self.chip.acl.kinds[row.kind].frames;
-            if frames.covers(ether, p.proto()) && p.matches(&row.fields) {
-                return answer(row.act, p);
+            let group = class.map(|(group, _)| group);
+            let own = row.group.is_none() || row.group == group;
+            if own && frames.covers(ether, p.proto()) && p.matches(&row.fields) {
+                assert_eq!(row.group, group, "{p:?} meets what does not know its group");
+                let act = match (row.act, class) {
+                    (Act::Out { ports, .. }, Some((_, rewrite))) => Act::Out { ports, rewrite },
+                    (act, _) => act,
+                };
+                return answer(act, p);
             }
         }
+        assert_eq!(class, None, "{p:?} meets no row of its group");
         if self.asks && p.of(Field::EthSrc) != KNOWN {
             return Answer::Cpu;
         }
@@ -205,10 +283,19 @@ impl Device {
         answer(self.miss, p)
     }
 
-    /// Rows, entries, and their answers; of rows only their order.
+    /// Rows, entries, and their answers; of rows only their order, of groups no number.
     pub fn picture(&self) -> String {
-        let rows: Vec<_> = self.rows.values().collect();
-        format!("{rows:?} {:?} {:?} {:?}", self.macs, self.sets, self.miss)
+        let rows: Vec<_> = self.rows.values().filter(|r| r.group.is_none()).collect();
+        let pair = |((group, _), c): (&(u8, u8), &Class)| {
+            let own = self.rows.values().find(|r| r.group == Some(*group));
+            format!("{c:?} {:?}", own.map(|r| r.act))
+        };
+        let mut pairs: Vec<String> = self.class.iter().map(pair).collect();
+        pairs.sort_unstable();
+        format!(
+            "{pairs:?} {rows:?} {:?} {:?} {:?}",
+            self.macs, self.sets, self.miss
+        )
     }
 }
 
@@ -299,6 +386,11 @@ impl World {
             );
         }
         assert_eq!(self.device.lines(), self.offload.usage().acl_used);
+        assert_eq!(self.device.class_lines(), self.offload.usage().class_used);
+        assert_eq!(
+            self.device.groups() as u32,
+            self.offload.usage().groups_used
+        );
         assert_eq!(self.device.macs.len() as u32, self.offload.usage().mac_used);
         // An entry that traps meanwhile needs no mask
         assert!(self.device.sets.len() as u32 <= self.offload.usage().sets_used);
@@ -408,6 +500,19 @@ impl World {
         table.acl.size = acl;
         table.mac = table.mac.map(|m| MacTable { size: mac, ..m });
         assert!(self.device.lines() <= acl);
+    }
+
+    pub fn resize_class(&mut self, lines: u32) {
+        let writes = self.offload.resize_class(lines);
+        let size = |d: &mut Device, to: u32| {
+            if let Some(c) = &mut d.chip.class {
+                c.rows.size = to;
+            }
+        };
+        size(&mut self.device, u32::MAX);
+        self.change(self.software.clone(), writes);
+        size(&mut self.device, lines);
+        assert!(self.device.class_lines() <= lines || self.device.chip.class.is_none());
     }
 
     pub fn ask(&mut self, id: Id, to: bool) {

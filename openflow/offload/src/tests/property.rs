@@ -3,7 +3,7 @@
 use super::model::{KNOWN, PRESENT, Packet, World};
 use super::reference;
 use crate::tables::{self, Chip, MacLookup, MacTable, Widths};
-use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Wanted, Why};
+use crate::{Act, Beyond, Chain, Change, Flow, Only, PortMask, Rewrite, Tagging, Wanted, Why};
 use proptest::prelude::*;
 use tandem_ofpipeline::flows::blank;
 use tandem_ofpipeline::{Config, Switch};
@@ -129,7 +129,39 @@ fn wanted() -> impl Strategy<Value = Wanted> {
             ..Rewrite::default()
         },
     };
+    let writes = (0..5usize, 3..5u8).prop_map(|(n, port)| {
+        let plain = Rewrite::default();
+        let rewrite = match n {
+            0 => Rewrite {
+                vid: Some(7),
+                ..plain
+            },
+            1 => Rewrite {
+                pcp: Some(5),
+                ..plain
+            },
+            2 => Rewrite {
+                dscp: Some(46),
+                ..plain
+            },
+            3 => Rewrite {
+                tag: Tagging::Goes,
+                ..plain
+            },
+            _ => Rewrite {
+                tag: Tagging::Comes,
+                vid: Some(7),
+                pcp: Some(0),
+                ..plain
+            },
+        };
+        Wanted::Act(Act::Out {
+            ports: PortMask::one(port),
+            rewrite,
+        })
+    });
     prop_oneof![
+        3 => writes,
         6 => (1..5u8).prop_map(|p| Wanted::Act(Act::port(p))),
         1 => Just(Wanted::Act(Act::Drop)),
         2 => Just(Wanted::Act(Act::Cpu)),
@@ -141,10 +173,96 @@ fn wanted() -> impl Strategy<Value = Wanted> {
     ]
 }
 
+/// Flows that write, mostly in front of the others, and with matches that say what there is to be written to.
+fn writer() -> impl Strategy<Value = (u16, Vec<Oxm>, Wanted)> {
+    let some = |field, values: Vec<u128>| {
+        prop_oneof![
+            1 => Just(None),
+            1 => proptest::sample::select(values).prop_map(move |v| Some(Oxm::exact(field, v)))
+        ]
+    };
+    let end = prop_oneof![
+        some(Field::EthDst, MACS.to_vec()),
+        some(Field::EthSrc, MACS[..2].to_vec()),
+        some(Field::EthType, vec![0x0800, 0x86dd, 0x1234]),
+    ];
+    let port = some(Field::InPort, vec![1, 2]);
+    (0..6usize, 1..7u16, 3..6u8, port, end, any::<bool>()).prop_map(
+        |(n, priority, to, port, end, both)| {
+            let plain = Rewrite::default();
+            let (vlan, rewrite) = match n {
+                0 => (
+                    VLANS[1],
+                    Rewrite {
+                        vid: Some(7),
+                        ..plain
+                    },
+                ),
+                1 => (
+                    VLANS[1],
+                    Rewrite {
+                        vid: Some(8),
+                        pcp: Some(1),
+                        ..plain
+                    },
+                ),
+                2 => (
+                    VLANS[2],
+                    Rewrite {
+                        pcp: Some(5),
+                        dscp: None,
+                        ..plain
+                    },
+                ),
+                3 => (
+                    VLANS[2],
+                    Rewrite {
+                        tag: Tagging::Goes,
+                        ..plain
+                    },
+                ),
+                4 => (
+                    VLANS[2],
+                    Rewrite {
+                        dscp: Some(46),
+                        vid: Some(7),
+                        ..plain
+                    },
+                ),
+                _ => (
+                    VLANS[0],
+                    Rewrite {
+                        tag: Tagging::Comes,
+                        vid: Some(7),
+                        pcp: Some(0),
+                        ..plain
+                    },
+                ),
+            };
+            let vlan = Some(Oxm::exact(Field::VlanVid, vlan));
+            let mut fields: Vec<Oxm> = [port, end, vlan].into_iter().flatten().collect();
+            if n == 4 {
+                fields.retain(|o| o.field != Field::EthType);
+                fields.push(Oxm::exact(Field::EthType, 0x0800));
+            }
+            fields.sort_by_key(|o| o.field);
+            let mut ports = PortMask::one(to);
+            if both {
+                ports.insert(1);
+            }
+            (priority, fields, Wanted::Act(Act::Out { ports, rewrite }))
+        },
+    )
+}
+
 pub fn flow() -> impl Strategy<Value = Flow> {
     let rare = || proptest::bool::weighted(0.1);
-    (0..4u16, fields(), wanted(), rare(), rare(), 0..20u64).prop_map(
-        |(priority, fields, wanted, idle, counted, traffic)| Flow {
+    let what = prop_oneof![
+        3 => (0..4u16, fields(), wanted()),
+        1 => writer(),
+    ];
+    (what, rare(), rare(), 0..20u64).prop_map(
+        |((priority, fields, wanted), idle, counted, traffic)| Flow {
             priority,
             fields,
             wanted,
@@ -162,6 +280,7 @@ pub enum Op {
     Modify(usize, Wanted, bool),
     Measure(usize, u64),
     Resize(u32, u32),
+    ResizeClass(u32),
     Batch(Vec<Op>),
 }
 
@@ -172,6 +291,7 @@ pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
         2 => (any::<usize>(), wanted(), any::<bool>()).prop_map(|(n, w, i)| Op::Modify(n, w, i)),
         1 => (any::<usize>(), 0..40u64).prop_map(|(n, t)| Op::Measure(n, t)),
         1 => (0..12u32, 0..5u32).prop_map(|(a, m)| Op::Resize(a, m)),
+        1 => (0..9u32).prop_map(Op::ResizeClass),
     ];
     let several = proptest::collection::vec(op.clone(), 2..8).prop_map(Op::Batch);
     proptest::collection::vec(prop_oneof![4 => op, 1 => several], 1..n)
@@ -197,6 +317,9 @@ pub fn chips() -> Vec<Chip> {
         if let Some(m) = &mut c.mac {
             m.size = macs;
             m.port_sets = sets;
+        }
+        if let Some(c) = &mut c.class {
+            (c.rows.size, c.groups, c.first) = (size, sets as u8 + 1, 200);
         }
         c
     };
@@ -320,6 +443,11 @@ pub fn play(w: &mut World, op: &Op) {
                 w.resize(*acl, *mac);
             }
         }
+        Op::ResizeClass(lines) => {
+            if w.offload.usage().acl_size < 100 {
+                w.resize_class(*lines);
+            }
+        }
         Op::Measure(n, t) => {
             if let Some(id) = nth(*n) {
                 // and it is asked meanwhile whether it is used
@@ -345,6 +473,7 @@ proptest! {
                 reference::judge(&w);
             } else {
                 reference::nobody_is_kept_out(&w);
+                reference::no_pair_is_kept_out(&w);
             }
         }
         if roomy {

@@ -52,8 +52,11 @@ fn plain_in_mac(w: &World, f: &Flow) -> bool {
         Act::Drop => false,
         Act::Cpu => true,
         Act::Out { ports, rewrite } => {
-            rewrite == crate::Rewrite::default()
-                && (ports.count() <= 1 || w.offload.chip().mac.is_some_and(|m| m.port_sets >= 3))
+            if rewrite != crate::Rewrite::default() {
+                // There it traps, where rows do no better
+                return vlan_key(w, f).is_some() && !does(w, f.wanted.act()) && !f.counted;
+            }
+            ports.count() <= 1 || w.offload.chip().mac.is_some_and(|m| m.port_sets >= 3)
         }
     };
     // Where rows do all of it, they see whether it is idle
@@ -72,15 +75,55 @@ fn does(w: &World, act: Act) -> bool {
         Act::Drop => true,
         Act::Cpu => false,
         Act::Out { ports, rewrite } => {
-            (acl.port_sets || ports.count() <= 1) && (acl.rewrites.vid || rewrite.vid.is_none())
+            let (can, plain) = (acl.rewrites, crate::Tagging::Stays);
+            (acl.port_sets || ports.count() <= 1)
+                && (can.vid || rewrite.vid.is_none())
+                && (can.pcp || rewrite.pcp.is_none())
+                && (can.dscp || rewrite.dscp.is_none())
+                && (can.tags || rewrite.tag == plain)
         }
+    }
+}
+
+/// Is there an answer that classification and a row of the ACL can give between them, for this match?
+fn written(w: &World, f: &Flow) -> bool {
+    let (chip, act) = (w.offload.chip(), f.wanted.act());
+    let (Some(class), Act::Out { ports, rewrite }) = (&chip.class, act) else {
+        return false;
+    };
+    let vid = f.fields.iter().find(|o| o.field == Field::VlanVid);
+    let tag = vid
+        .filter(|o| o.mask & 0x1000 != 0)
+        .map(|o| o.value & 0x1000 != 0);
+    let ip = f
+        .fields
+        .iter()
+        .any(|o| o.field == Field::EthType && matches!(o.value, 0x800 | 0x86dd));
+    let asked = match rewrite.tag {
+        crate::Tagging::Stays => (rewrite.vid, rewrite.pcp) == (None, None) || tag == Some(true),
+        crate::Tagging::Comes => tag == Some(false),
+        crate::Tagging::Goes => tag == Some(true),
+    };
+    let rows = expand::expand(&class.rows, &f.fields);
+    !does(w, act)
+        && (chip.acl.port_sets || ports.count() <= 1)
+        && asked
+        && (ip || rewrite.dscp.is_none())
+        && rows.iter().all(|r| r.exact)
+}
+
+/// What the MAC table does by itself.
+fn in_mac(act: Act) -> bool {
+    match act {
+        Act::Out { rewrite, .. } => rewrite == crate::Rewrite::default(),
+        act => act.real(),
     }
 }
 
 /// Does only the MAC table do all of it?
 fn lossy(w: &World, f: &Flow) -> bool {
     let act = f.wanted.act();
-    act.real() && plain_in_mac(w, f) && (!does(w, act) || wide(w, f))
+    in_mac(act) && plain_in_mac(w, f) && (!does(w, act) || wide(w, f))
 }
 
 /// Each flow's place, from the back of the order to its front.
@@ -125,6 +168,13 @@ fn places(w: &World) -> Vec<Placed> {
             placed.push(p);
             continue;
         }
+        let front = &flows[n + 1..];
+        if written(w, flow) && !front.iter().any(|(_, g)| meet(&g.fields, &flow.fields)) {
+            p.stand = Stand::Pair;
+            p.real = true;
+            placed.push(p);
+            continue;
+        }
         let needed = placed
             .iter()
             .any(|g| g.real && meet(&g.flow.fields, &flow.fields));
@@ -132,9 +182,9 @@ fn places(w: &World) -> Vec<Placed> {
             g.rows.iter().any(|r| meet(r, &flow.fields))
                 || g.stand == Stand::Mac && meet(&g.flow.fields, &flow.fields)
         });
-        if plain_in_mac(w, flow) && (act.real() || needed) && !shadowed {
+        if plain_in_mac(w, flow) && (in_mac(act) || needed) && !shadowed {
             p.stand = Stand::Mac;
-            p.real = act.real();
+            p.real = in_mac(act);
             placed.push(p);
             continue;
         }
@@ -250,6 +300,22 @@ pub fn from_scratch(w: &World) {
     assert_eq!(fresh.device.picture(), w.device.picture());
 }
 
+/// The same of pairs: none is out for which there is room.
+pub fn no_pair_is_kept_out(w: &World) {
+    let o: &Offload = &w.offload;
+    for (id, e) in &o.flows {
+        let out = !matches!(e.state.stand, Stand::Pair | Stand::Dead(_));
+        if out && e.writes && o.meets_in_front(e).is_none() && o.pair_fits(e) {
+            let mut more = o.clone();
+            let entry = more.flows.get_mut(id).unwrap();
+            (entry.acl_denied, entry.class_denied) = (false, false);
+            more.wake(*id);
+            more.run();
+            assert!(more.over(), "flow {id} fits as a pair: {:?}", e.flow);
+        }
+    }
+}
+
 /// With a table full: whoever is out does not fit. Not asked of flows on which others in front depend: these may need
 /// rows then, leave others out, and so on; such rounds are cut off.
 pub fn nobody_is_kept_out(w: &World) {
@@ -277,7 +343,8 @@ pub fn nobody_is_kept_out(w: &World) {
             continue;
         }
         let mut more = o.clone();
-        more.flows.get_mut(id).unwrap().acl_denied = false;
+        let entry = more.flows.get_mut(id).unwrap();
+        (entry.acl_denied, entry.class_denied) = (false, e.writes && !o.pair_fits(e));
         more.wake(*id);
         more.run();
         assert!(

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flows that write: which stand as a pair, how that comes and goes, and what is told of the others.
+use super::model::{PRESENT, World};
+use super::property::{ops, packets, play};
+use crate::tables::{self, MacLookup};
+use crate::{
+    Act, FIRST_GROUP, Flow, NotPair, Offload, PortMask, Rewrite, Stand, Tagging, Wanted, Why, Write,
+};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use tandem_openflow::{Field, Oxm};
+
+const PLAIN: Rewrite = Rewrite {
+    tag: Tagging::Stays,
+    vid: None,
+    pcp: None,
+    dscp: None,
+};
+
+fn out(port: u8, rewrite: Rewrite) -> Wanted {
+    let ports = PortMask::one(port);
+    Wanted::Act(Act::Out { ports, rewrite })
+}
+
+fn vid(port: u8, vid: u16) -> Wanted {
+    let vid = Some(vid);
+    out(port, Rewrite { vid, ..PLAIN })
+}
+
+fn flow(priority: u16, fields: &[(Field, u128)], wanted: Wanted) -> Flow {
+    Flow {
+        priority,
+        fields: fields.iter().map(|(f, v)| Oxm::exact(*f, *v)).collect(),
+        wanted,
+        idle: false,
+        counted: false,
+        traffic: 1,
+    }
+}
+
+const VLAN1: (Field, u128) = (Field::VlanVid, PRESENT | 1);
+const NO_TAG: (Field, u128) = (Field::VlanVid, 0);
+const PORT1: (Field, u128) = (Field::InPort, 1);
+const IP4: (Field, u128) = (Field::EthType, 0x0800);
+
+/// The writes in short.
+fn said(writes: &[Write]) -> Vec<String> {
+    let act = |a: &Act| match a {
+        Act::Cpu => "cpu".to_owned(),
+        Act::Drop => "drop".to_owned(),
+        Act::Out { ports, .. } => format!("{:?}", ports.ports().collect::<Vec<_>>()),
+    };
+    let all = writes.iter().map(|w| match w {
+        Write::GroupAdd { at, group, .. } => {
+            assert_eq!(*at, FIRST_GROUP + u32::from(*group));
+            format!("+group {group}")
+        }
+        Write::ClassAdd { group, writes, .. } => format!("+class {group} {:?}", writes.vid),
+        Write::ClassAct { group, writes, .. } => format!("class {group} {:?}", writes.vid),
+        Write::ClassDel { group, .. } => format!("-class {group}"),
+        Write::RowAct { at, act: a } if *at < crate::FIRST_ROW => {
+            format!("group {} {}", at - FIRST_GROUP, act(a))
+        }
+        Write::RowDel { at } if *at < crate::FIRST_ROW => format!("-group {}", at - FIRST_GROUP),
+        Write::RowAdd { act: a, .. } => format!("+row {}", act(a)),
+        Write::RowDel { .. } => "-row".to_owned(),
+        Write::MacPut { act: a, .. } => format!("mac {}", act(a)),
+        other => format!("{other:?}"),
+    });
+    all.collect()
+}
+
+#[test]
+fn a_pair_comes_changes_and_goes() {
+    let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+    let w = o.add(1, flow(5, &[PORT1, VLAN1], vid(2, 7)));
+    assert_eq!(said(&w), ["+group 1", "+class 1 Some(7)", "group 1 [2]"]);
+    let rows = o.rows(1);
+    assert_eq!(rows, [(FIRST_GROUP + 1, Act::port(2))]);
+    assert_eq!(
+        (o.group(1), o.usage().class_used, o.usage().acl_used),
+        (Some(1), 2, 1)
+    );
+    assert_eq!(
+        o.why(1).unwrap().to_string(),
+        "in IS1, 2 lines, which writes, and IS2, for its group 1"
+    );
+    assert_eq!(o.why(1).unwrap().needs(), None);
+    // Where it goes to, or what is written, is one write; both are not
+    let to = |o: &mut Offload, w| said(&o.modify(1, w, false, false));
+    assert_eq!(to(&mut o, vid(3, 7)), ["group 1 [3]"]);
+    assert_eq!(to(&mut o, vid(3, 8)), ["class 1 Some(8)"]);
+    assert_eq!(
+        to(&mut o, vid(2, 9)),
+        ["group 1 cpu", "class 1 Some(9)", "group 1 [2]"]
+    );
+    // What writes nothing needs none, and stands before the pair goes
+    assert_eq!(
+        to(&mut o, Wanted::Act(Act::port(2))),
+        ["+row [2]", "-class 1", "-group 1"]
+    );
+    assert_eq!((o.group(1), o.usage().class_used), (None, 0));
+    assert_eq!(to(&mut o, vid(2, 7)).len(), 4);
+    assert_eq!(said(&o.remove(1)), ["-class 1", "-group 1"]);
+    assert_eq!(o.usage().acl_used, 0);
+}
+
+#[test]
+fn who_meets_it_in_front_keeps_it_out() {
+    let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+    o.add(1, flow(5, &[PORT1, VLAN1], vid(2, 7)));
+    // What is behind does not matter: it never sees these packets
+    o.add(2, flow(1, &[VLAN1], Wanted::Act(Act::port(3))));
+    assert_eq!(o.flows[&1].state.stand, Stand::Pair);
+    // Nor who meets none of them
+    o.add(
+        3,
+        flow(9, &[(Field::VlanVid, PRESENT | 2)], Wanted::Act(Act::Drop)),
+    );
+    assert_eq!(o.flows[&1].state.stand, Stand::Pair);
+    let w = o.add(4, flow(9, &[IP4], Wanted::Act(Act::port(4))));
+    assert_eq!(said(&w), ["+row [4]", "+row cpu", "-class 1", "-group 1"]);
+    let why = o.why(1).unwrap();
+    assert_eq!(
+        why.to_string(),
+        "software: the table does not do its action; trapped at its place, in IS2; IS1 would write it, but \
+         flow 4 in front meets it"
+    );
+    assert_eq!(
+        why.needs().unwrap(),
+        "that flow 4 in front goes, or matches less"
+    );
+    let named = o.why(1).unwrap().named(|id| id + 100).to_string();
+    assert!(named.contains("flow 104 in front"), "{named}");
+    o.remove(4);
+    assert_eq!(o.flows[&1].state.stand, Stand::Pair);
+}
+
+#[test]
+fn what_can_be_written_depends_on_the_match() {
+    let tag = |tag| Rewrite { tag, ..PLAIN };
+    let push = Rewrite {
+        vid: Some(7),
+        pcp: Some(0),
+        ..tag(Tagging::Comes)
+    };
+    let pcp = Rewrite {
+        pcp: Some(3),
+        ..PLAIN
+    };
+    let dscp = Rewrite {
+        dscp: Some(46),
+        ..PLAIN
+    };
+    let pop = tag(Tagging::Goes);
+    let yes = Ok(());
+    let no_tag = Err(NotPair::Tag);
+    for (fields, rewrite, is) in [
+        (&[VLAN1][..], pop, yes.clone()),
+        (&[NO_TAG], push, yes.clone()),
+        (&[VLAN1], pcp, yes.clone()),
+        (&[IP4], dscp, yes.clone()),
+        (&[PORT1], pcp, no_tag.clone()),
+        (&[PORT1], pop, no_tag.clone()),
+        (&[VLAN1], push, no_tag.clone()),
+        (&[NO_TAG], pop, no_tag.clone()),
+        (
+            &[VLAN1, IP4, (Field::IpEcn, 1)],
+            pcp,
+            Err(NotPair::Match(vec![Field::IpEcn])),
+        ),
+    ] {
+        let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+        o.add(1, flow(5, fields, out(2, rewrite)));
+        let why = o.why(1).unwrap();
+        match is {
+            Ok(()) => assert!(matches!(why, Why::Pair { .. }), "{fields:?}: {why}"),
+            Err(not) => {
+                let Why::NoPair { not: told, .. } = &why else {
+                    panic!("{fields:?}: {why}");
+                };
+                assert_eq!(*told, not, "{fields:?}");
+            }
+        }
+    }
+    // A chip that classifies nothing, and one whose rows write by themselves
+    let mut o = Offload::new(tables::tiny(MacLookup::Vlan));
+    o.add(1, flow(5, &[VLAN1], out(2, pop)));
+    assert_eq!(
+        o.why(1).unwrap().to_string(),
+        "software: it pushes or pops a tag; needs no entry, nothing behind it answers its packets"
+    );
+    o.add(2, flow(9, &[VLAN1], vid(2, 7)));
+    assert!(matches!(o.why(2), Some(Why::Acl { .. })));
+}
+
+/// Who has most traffic has a pair; nobody else loses his answer.
+#[test]
+fn pairs_are_few() {
+    let mut chip = tables::vsc9953(MacLookup::Vlan);
+    if let Some(c) = &mut chip.class {
+        (c.rows.size, c.groups) = (5, 3);
+    }
+    let mut w = World::new(chip, packets());
+    let at = |port: u128| [(Field::InPort, port), VLAN1];
+    for port in 1..=3 {
+        w.add(port as u32, flow(5, &at(port), vid(4, 7)));
+    }
+    let pairs = |w: &World| -> Vec<u32> {
+        (1..=3)
+            .filter(|id| w.offload.group(*id).is_some())
+            .collect()
+    };
+    assert_eq!(pairs(&w), [1, 2]);
+    let why = w.offload.why(3).unwrap();
+    assert!(
+        why.to_string()
+            .ends_with("IS1 would write it, but that is full: needs 2 lines, free 1 of 5"),
+        "{why}"
+    );
+    assert_eq!(why.needs().unwrap(), "1 more lines that are free");
+    w.measured(&[(3, 50), (2, 9), (1, 5)]);
+    assert_eq!(pairs(&w), [2, 3]);
+    w.resize_class(100);
+    assert_eq!(pairs(&w), [1, 2, 3]);
+    assert_eq!(w.offload.usage().groups_used, 3);
+    w.add(
+        4,
+        flow(
+            5,
+            &[NO_TAG, (Field::InPort, 1), IP4],
+            out(
+                4,
+                Rewrite {
+                    tag: Tagging::Comes,
+                    vid: Some(9),
+                    pcp: Some(0),
+                    ..PLAIN
+                },
+            ),
+        ),
+    );
+    let why = w.offload.why(4).unwrap().to_string();
+    assert!(why.ends_with("but all 3 groups have a flow"), "{why}");
+    w.resize_class(2);
+    assert_eq!(pairs(&w), [3]);
+    w.resize_class(0);
+    assert_eq!(pairs(&w), [] as [u32; 0]);
+}
+
+/// The random flows of the property tests are such often enough.
+#[test]
+fn pairs_are_met() {
+    let mut runner = TestRunner::deterministic();
+    let (mut pairs, mut small) = (0, 0);
+    for n in 0..60 {
+        let roomy = n % 2 == 0;
+        let mut chip = tables::vsc9953(MacLookup::Vlan);
+        if !roomy {
+            chip.acl.size = 6;
+            chip.class.as_mut().unwrap().groups = 2;
+        }
+        let mut w = World::new(chip, packets());
+        for op in ops(20).new_tree(&mut runner).unwrap().current() {
+            play(&mut w, &op);
+            let used = w.offload.usage().groups_used;
+            *(if roomy { &mut pairs } else { &mut small }) += used;
+        }
+    }
+    assert!(pairs > 100 && small > 50, "{pairs} {small}");
+}
