@@ -309,7 +309,10 @@ mod tests {
             assert!(said.contains(why), "{words:?}: {said}");
         }
         assert!(of(&["--port", "swp1=a", "--port", "swp2=a@other"]).is_ok());
-        assert!(of(&["--ca-cert", "/x", "--controller", "pssl:"]).is_ok());
+        let some = ["--controller", "pssl:", "--ca-cert", "/x"];
+        assert_eq!(of(&some).unwrap_err(), MISSING);
+        let rest = ["--certificate", "/y", "--private-key", "/z"];
+        assert!(of(&[some, rest].concat()).is_ok());
     }
 
     #[test]

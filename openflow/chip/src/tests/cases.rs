@@ -619,6 +619,7 @@ fn a_part_that_has_no_room_for_its_guards_is_refused() {
             version: Version::V13,
             ports: Vec::new(),
             local: false,
+            classes: true,
             chains: Limits::default(),
         };
         let chip = crate::Chip::new(setup).unwrap();
