@@ -209,7 +209,8 @@ struct tnd_ring_cons {
  * Frame: commands and completions
  */
 enum tnd_op {
-	TND_OP_NOP		= 0,	/* completes in order; a barrier with TND_CMD_BARRIER */
+	/* completes in order; a barrier with TND_CMD_BARRIER; a sign that its driver is there */
+	TND_OP_NOP		= 0,
 	TND_OP_CREATE		= 1,	/* an equal object succeeds; another one is TND_ST_EXISTS */
 	TND_OP_UPDATE		= 2,	/* atomic, in place; absent is TND_ST_NOENT */
 	TND_OP_DELETE		= 3,	/* absent is TND_ST_NOENT unless TND_CMD_IDEMPOTENT */

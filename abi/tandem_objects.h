@@ -38,6 +38,10 @@
  * group LACP stays the link's, and by one that takes no part every link-local address.
  * Since 1.8 members of a domain are looked up and left otherwise: TND_MEMBER_PVID.
  * UNAWARE goes before that, but for a member by TND_VID_ANY.
+ * A device may be told (by an option of asicd's) to set TRAP_ALL of all flow ports once
+ * their driver is gone, or one that has sent a TND_OP_NOP in its session is silent, for
+ * so long. Before the next command of one that was silent it is as it was; the next
+ * driver finds it set, and clears it.
  */
 #define TND_PORT_FLOWS		(1U << 11)
 #define TND_PORT_FLOWS_UNAWARE	(1U << 12)	/* every frame is looked up in TND_FLOWS_FID */

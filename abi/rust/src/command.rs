@@ -39,6 +39,11 @@ impl Command {
         }
     }
 
+    /// Asks for nothing: whoever posts it is there.
+    pub fn nop() -> Self {
+        Self::new(raw::TND_OP_NOP, raw::TND_CLS_NONE)
+    }
+
     /// Makes an object; an equal one that is there already is success.
     pub fn create(object: &impl Object) -> Self {
         Self::object(raw::TND_OP_CREATE, object)

@@ -313,7 +313,8 @@ impl Asic {
         worked |= self.transmit(now_ns);
         if now_ns >= self.age_at {
             self.age_at = now_ns + AGE_NS;
-            self.deadline.turn(&mut self.fw.state, now_ns);
+            let pending = self.processor.pending() > 0;
+            self.deadline.turn(&mut self.fw.state, pending, now_ns);
             if !self.out.captures.is_empty() {
                 self.out.captures.sweep();
             }
@@ -529,6 +530,7 @@ impl Asic {
         };
         let mut budget = COMMAND_BURST;
         let mut taken = 0;
+        let mut sign = false;
         let mut broken = None;
         'pairs: for pair in 0..rings.pairs.len() {
             let mut room = self.processor.room(pair).min(budget);
@@ -557,12 +559,13 @@ impl Asic {
                     break 'pairs;
                 }
                 taken += 1;
+                sign |= cmd.op == raw::TND_OP_NOP;
                 budget -= 1;
                 room -= 1;
             }
         }
         if taken > 0 {
-            self.deadline.heard(&mut self.fw.state, now_ns);
+            self.deadline.heard(&mut self.fw.state, sign, now_ns);
         }
         let mut sink = Completions {
             rings,
@@ -683,6 +686,9 @@ impl Asic {
                     break;
                 }
             };
+            if n == 0 {
+                deadline.heard(&mut fw.state, false, now_ns);
+            }
             n += 1;
             let whole = tx_body.len() == head.len as usize && tx_buffer.set(tx_body);
             let mut frame = tx_buffer.frame(Offload::NONE);
@@ -710,9 +716,6 @@ impl Asic {
             } else {
                 stats.tx_dropped += 1;
             }
-        }
-        if n > 0 {
-            deadline.heard(&mut fw.state, now_ns);
         }
         if let Some(e) = broken {
             self.corrupt(&e);

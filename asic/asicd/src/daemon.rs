@@ -80,7 +80,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(mac) = base_mac(&instance) {
         asic.fw.set_base_mac(mac);
     }
-    asic.deadline = Deadline::new(args.flow_deadline.0);
+    asic.deadline = Deadline::new(args.flow_deadline.0, clock::now_ns());
     let cables = plug(&mut asic, args, epoch_ns)?;
     if let Some(path) = &args.faults {
         for (n, fault) in (1..).zip(faults) {

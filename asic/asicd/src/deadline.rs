@@ -11,7 +11,8 @@
 //! ```
 //!
 //! A driver that was killed has told nothing and one that is stopped tells nothing: both are silent, and both are told from
-//! one that has nothing to do because that one sends a `TND_OP_NOP` each second. A switch chip can do no more for a flow than
+//! one that has nothing to do because that one sends a `TND_OP_NOP` each second; one that never sent one in its session may
+//! have nothing to do, and is believed while it is attached. A switch chip can do no more for a flow than
 //! count its hits; that a port traps is one bit, and the next driver finds it in what it reads.
 
 use std::time::Duration;
@@ -21,11 +22,11 @@ use tandem_mgmt::types::DeadlineStatus;
 use tandem_pipeline::State;
 use tandem_pipeline::state::PortConfig;
 
-/// Flow ports trap.
+/// Flow ports trap, all of them.
 #[derive(Clone, Debug)]
 struct Over {
     since_ns: u64,
-    /// Those that did not before, while the driver that was silent is attached still.
+    /// Those that did not before. Empty: they are the next driver's to open.
     ports: Vec<u16>,
 }
 
@@ -35,6 +36,8 @@ pub struct Deadline {
     /// None: for ever.
     limit_ns: Option<u64>,
     attached: bool,
+    /// It says when it has nothing to do.
+    signs: bool,
     driver: Option<String>,
     seen_ns: u64,
     over: Option<Over>,
@@ -47,43 +50,56 @@ fn flow_ports(state: &State) -> impl Iterator<Item = (u16, PortConfig)> {
     all.filter(|(_, c)| c.flags & raw::TND_PORT_FLOWS != 0)
 }
 
+/// Those that forward.
+fn open_ports(state: &State) -> impl Iterator<Item = (u16, PortConfig)> {
+    flow_ports(state).filter(|(_, c)| c.flags & raw::TND_PORT_TRAP_ALL == 0)
+}
+
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
 impl Deadline {
-    /// None: no end.
-    pub fn new(limit: Option<Duration>) -> Deadline {
+    /// None: no end. Nobody has looked after anything since now.
+    pub fn new(limit: Option<Duration>, now_ns: u64) -> Deadline {
         let ns = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
         Deadline {
             limit_ns: limit.map(ns),
+            seen_ns: now_ns,
             ..Deadline::default()
         }
     }
 
-    /// A driver attaches: what ports do it reads, and tells.
+    /// A driver attaches: what ports do it reads, and those that trap do until it opens one.
     pub fn attached(&mut self, driver: String, now_ns: u64) {
         self.driver = Some(driver);
-        (self.attached, self.seen_ns, self.over) = (true, now_ns, None);
+        (self.attached, self.signs, self.seen_ns) = (true, false, now_ns);
+        if let Some(over) = &mut self.over {
+            over.ports.clear();
+        }
     }
 
     /// Nobody is attached any more. One that was silent has been gone for longer.
     pub fn detached(&mut self, now_ns: u64) {
-        if !std::mem::take(&mut self.attached) {
-            return;
-        }
-        match &mut self.over {
-            Some(over) => over.ports.clear(),
-            None => self.seen_ns = now_ns,
+        let silent = self.is_silent(now_ns);
+        if std::mem::take(&mut self.attached) && !silent {
+            self.seen_ns = now_ns;
         }
     }
 
-    /// The driver has said something, and nothing of that is done yet: ports that trap because it was silent are as it has
-    /// them again.
-    pub fn heard(&mut self, state: &mut State, now_ns: u64) {
+    /// It is gone, or would have said something.
+    fn is_silent(&self, now_ns: u64) -> bool {
+        let over = |limit_ns| now_ns.saturating_sub(self.seen_ns) >= limit_ns;
+        (self.signs || !self.attached) && self.limit_ns.is_some_and(over)
+    }
+
+    /// The driver has said something (`sign`: a `TND_OP_NOP` is in it), and nothing of that is done yet: ports that trap
+    /// because it was silent are as it has them again.
+    pub fn heard(&mut self, state: &mut State, sign: bool, now_ns: u64) {
         let silent_ns = now_ns.saturating_sub(self.seen_ns);
         self.seen_ns = now_ns;
-        let Some(over) = self.over.take() else {
+        self.signs |= sign;
+        let Some(over) = self.over.take_if(|o| !o.ports.is_empty()) else {
             return;
         };
         for port in over.ports {
@@ -102,31 +118,29 @@ impl Deadline {
         );
     }
 
-    /// Now and then.
-    pub fn turn(&mut self, state: &mut State, now_ns: u64) {
-        let Some(limit_ns) = self.limit_ns else {
-            return;
-        };
-        if self.over.is_some() || now_ns.saturating_sub(self.seen_ns) < limit_ns {
-            return;
+    /// Now and then. `pending`: commands of the driver are not executed yet, so it is the chip that it waits for, and what
+    /// it wants of ports may be among them.
+    pub fn turn(&mut self, state: &mut State, pending: bool, now_ns: u64) {
+        if pending && self.attached {
+            self.seen_ns = now_ns;
         }
-        let all: Vec<(u16, PortConfig)> = flow_ports(state).collect();
-        if all.is_empty() {
-            return;
-        }
-        let mut ports = Vec::new();
-        for (port, mut config) in all {
-            if config.flags & raw::TND_PORT_TRAP_ALL != 0 {
-                continue;
+        if self.over.is_some() {
+            if open_ports(state).next().is_some() || flow_ports(state).next().is_none() {
+                self.over = None;
             }
+            return;
+        }
+        if !self.is_silent(now_ns) || flow_ports(state).next().is_none() {
+            return;
+        }
+        let open: Vec<(u16, PortConfig)> = open_ports(state).collect();
+        let mut ports = Vec::new();
+        for (port, mut config) in open {
             config.flags |= raw::TND_PORT_TRAP_ALL;
             match state.set_port(port, config) {
                 Ok(()) => ports.push(port),
                 Err(e) => tracing::error!("swp{port}: {e}"),
             }
-        }
-        if !self.attached {
-            ports.clear();
         }
         let since_ns = now_ns;
         self.over = Some(Over { since_ns, ports });
@@ -140,21 +154,23 @@ impl Deadline {
     /// That it is over, and whose flows they were.
     fn over_text(&self, now_ns: u64) -> String {
         let silent = now_ns.saturating_sub(self.seen_ns) / 1_000_000_000;
-        let what = match self.attached {
-            true => "says nothing",
-            false => "is gone",
+        let what = match (self.attached, self.is_silent(now_ns)) {
+            (true, false) => "is here, and has opened none yet".to_owned(),
+            (true, true) => {
+                format!("says nothing for {silent} s, and nobody looks after its flows")
+            }
+            (false, _) => format!("is gone for {silent} s, and nobody looks after its flows"),
         };
-        format!(
-            "flow ports give every frame to the CPU: driver {} {what} for {silent} s, and nobody looks after its flows",
-            self.who()
-        )
+        let who = self.who();
+        format!("flow ports give every frame to the CPU: driver {who} {what}")
     }
 
     /// For `/v1/status`. None: it has no end.
     pub fn status(&self, state: &State, now_ns: u64) -> Option<DeadlineStatus> {
         let limit_ns = self.limit_ns?;
         let silent_ns = now_ns.saturating_sub(self.seen_ns);
-        let waits = self.over.is_none() && flow_ports(state).next().is_some();
+        let runs = self.over.is_none() && (self.signs || !self.attached);
+        let waits = runs && open_ports(state).next().is_some();
         let over = self.over.as_ref();
         Some(DeadlineStatus {
             after_s: seconds(limit_ns),
@@ -203,13 +219,28 @@ mod tests {
                 config.flags = flags;
                 fw.state.set_port(port, config).unwrap();
             }
-            let mut d = Deadline::new(limit.map(Duration::from_secs));
+            let mut d = Deadline::new(limit.map(Duration::from_secs), 40 * S);
             d.attached("ofagentd (pid 7)".into(), 100 * S);
+            d.heard(&mut fw.state, true, 100 * S);
             Bed { fw, d }
         }
 
+        fn heard(&mut self, s: u64) {
+            self.d.heard(&mut self.fw.state, false, s * S);
+        }
+
+        fn set(&mut self, port: u16, flags: u32) {
+            let mut config = self.fw.state.port(port).unwrap().config;
+            config.flags = flags;
+            self.fw.state.set_port(port, config).unwrap();
+        }
+
+        fn said(&self, s: u64) -> String {
+            self.d.warning(&self.fw.state, s * S).unwrap_or_default()
+        }
+
         fn at(&mut self, s: u64) -> [u32; 3] {
-            self.d.turn(&mut self.fw.state, s * S);
+            self.d.turn(&mut self.fw.state, false, s * S);
             [1, 2, 3].map(|n| self.fw.state.port(n).unwrap().config.flags)
         }
 
@@ -224,7 +255,7 @@ mod tests {
     #[test]
     fn flow_ports_of_a_driver_that_is_gone_trap_when_its_time_is_up() {
         let mut b = Bed::new(Some(300));
-        b.d.heard(&mut b.fw.state, 150 * S);
+        b.heard(150);
         b.d.detached(200 * S);
         assert!(
             b.d.warning(&b.fw.state, 210 * S)
@@ -249,12 +280,74 @@ mod tests {
             said.contains("ofagentd (pid 7) is gone for 310 s"),
             "{said}"
         );
-        // the next one sees that they trap, and opens them itself
+        // the next one sees that they trap; if it ends before it opens them, they trap on
         b.d.attached("ofagentd (pid 8)".into(), 600 * S);
-        b.d.heard(&mut b.fw.state, 601 * S);
+        b.heard(601);
         assert_eq!(b.at(602), SHUT);
-        assert_eq!(b.told(602).trapping_s, None);
-        assert_eq!(b.d.warning(&b.fw.state, 602 * S), None);
+        assert_eq!(b.told(602).trapping_s, Some(102.0));
+        assert!(b.said(602).contains("(pid 8) is here, and has opened none"));
+        b.d.detached(603 * S);
+        assert_eq!(b.at(604), SHUT);
+        let told = b.told(610);
+        assert_eq!(
+            (told.silent_s, told.traps_in_s, told.trapping_s),
+            (7.0, None, Some(110.0))
+        );
+        assert!(b.said(610).contains("(pid 8) is gone for 7 s"));
+        // the next one opens them
+        b.d.attached("ofagentd (pid 9)".into(), 700 * S);
+        b.heard(701);
+        b.set(1, FLOWS);
+        assert_eq!(b.at(702), OPEN);
+        assert_eq!(b.told(702).trapping_s, None);
+        assert_eq!(b.said(702), "");
+    }
+
+    #[test]
+    fn ports_that_trap_for_their_driver_forward_nothing_that_could_end() {
+        let mut b = Bed::new(Some(300));
+        b.set(1, TRAPS);
+        b.d.detached(200 * S);
+        assert_eq!(b.at(210), SHUT);
+        let told = b.told(210);
+        assert_eq!((told.traps_in_s, told.trapping_s), (None, None));
+        assert_eq!(b.said(210), "");
+        assert_eq!(b.at(500), SHUT);
+        assert!(b.said(501).contains("is gone for 301 s"));
+        // who was silent with them all trapping finds that they do
+        let mut b = Bed::new(Some(300));
+        b.set(1, TRAPS);
+        assert_eq!(b.at(400), SHUT);
+        b.heard(410);
+        assert_eq!(b.at(411), SHUT);
+    }
+
+    #[test]
+    fn who_waits_for_the_chip_or_never_gave_a_sign_is_not_silent() {
+        let mut b = Bed::new(Some(300));
+        b.d.turn(&mut b.fw.state, true, 399 * S);
+        assert_eq!(b.at(400), OPEN);
+        assert_eq!(b.at(698), OPEN);
+        assert_eq!(b.at(699), SHUT);
+        // of before there were signs: while it is here it is believed
+        let mut b = Bed::new(Some(300));
+        b.d.detached(110 * S);
+        b.d.attached("ofagentd (pid 8)".into(), 111 * S);
+        b.heard(112);
+        assert_eq!(b.at(1000), OPEN);
+        assert_eq!(b.told(1000).traps_in_s, None);
+        b.d.detached(1000 * S);
+        assert_eq!(b.at(1299), OPEN);
+        assert_eq!(b.told(1299).traps_in_s, Some(1.0));
+        assert_eq!(b.at(1300), SHUT);
+    }
+
+    #[test]
+    fn before_any_driver_it_is_silent_since_the_start() {
+        let fw = Firmware::new(Profile::builtin("nxp-t1040").unwrap()).unwrap();
+        let d = Deadline::new(Some(Duration::from_secs(300)), 5000 * S);
+        let told = d.status(&fw.state, 5002 * S).unwrap();
+        assert_eq!((told.silent_s, told.driver), (2.0, None));
     }
 
     #[test]
@@ -264,7 +357,7 @@ mod tests {
         assert_eq!(b.at(400), SHUT);
         let said = b.d.warning(&b.fw.state, 400 * S).unwrap();
         assert!(said.contains("says nothing for 300 s"), "{said}");
-        b.d.heard(&mut b.fw.state, 450 * S);
+        b.heard(450);
         assert_eq!(b.at(451), OPEN);
         // and its time begins anew
         assert_eq!(b.at(749), OPEN);
@@ -273,7 +366,7 @@ mod tests {
         b.d.detached(800 * S);
         assert_eq!(b.told(800).silent_s, 350.0);
         b.d.attached("another".into(), 900 * S);
-        b.d.heard(&mut b.fw.state, 900 * S);
+        b.heard(900);
         assert_eq!(b.at(901), SHUT);
     }
 
