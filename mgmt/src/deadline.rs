@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-/// A driver gives a sign each second; what is shorter than this would end for one that is only late.
-const SHORTEST_S: u64 = 3;
+/// A driver gives a sign each second, and the next one when that is answered, or is not within 5 s; what is shorter than
+/// this would end for one that is only late.
+const SHORTEST_S: u64 = 10;
 /// What is longer is a mistake, or `never`: a year.
 const LONGEST_S: u64 = 365 * 24 * 3600;
 
@@ -31,13 +32,13 @@ mod tests {
         for none in ["0", "never"] {
             assert_eq!(parse(none), Ok(None));
         }
-        for s in [3, 300, LONGEST_S] {
+        for s in [10, 300, LONGEST_S] {
             assert_eq!(parse(&s.to_string()), Ok(Some(Duration::from_secs(s))));
         }
         let longer = (LONGEST_S + 1).to_string();
-        for bad in ["", "1", "2", "-1", "5s", "Never", "3.5", &longer] {
+        for bad in ["", "1", "9", "-1", "5s", "Never", "10.5", &longer] {
             let e = parse(bad).unwrap_err();
-            assert!(e.contains("is no deadline: wanted 3 to"), "{e}");
+            assert!(e.contains("is no deadline: wanted 10 to"), "{e}");
         }
     }
 }

@@ -41,7 +41,9 @@ impl Chip {
             let due = self.uses.due(now_ns);
             self.ask(&due, true);
         }
-        let idle = self.queue.is_empty() && self.flights.is_empty();
+        // What is not answered is no reason to be silent, but for a sign itself
+        let signed = self.flights.iter().any(|f| f.what == What::Sign);
+        let idle = self.queue.is_empty() && !signed;
         if self.device.is_some() && idle && now_ns >= self.posted_ns + SIGN {
             self.aside(What::Sign, Command::nothing());
         }

@@ -62,6 +62,24 @@ fn a_sign_each_second() {
     assert_eq!(signs, [0, 1, 0, 1, 0, 1, 0, 1]);
 }
 
+/// A command that is not answered yet is no reason to be silent; a sign that is not is one.
+#[test]
+fn a_sign_behind_what_is_not_answered() {
+    let mut w = World::new("nxp-t1040", Lookup::Address, Version::V13);
+    w.rest();
+    let asked = |w: &World| w.inner(|i| i.executed - i.writes);
+    let before = asked(&w);
+    w.flow_mod(&add(1, &[(Field::EthType, 0x2000)], 2));
+    for _ in 0..4 {
+        w.chip.turn(w.now);
+        w.now += 1_000_000_000;
+    }
+    w.now -= 1_000_000_000;
+    // one after a second, the next as soon as that is answered
+    w.rest();
+    assert_eq!(asked(&w), before + 2);
+}
+
 /// Rows between the same two until there is no number left: neighbours move, and whichever of these writes is refused,
 /// no frame meets a row behind.
 #[test]
