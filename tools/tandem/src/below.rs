@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use serde_json::Value;
 use tandem_mgmt::{Daemon, Instance};
 
 use crate::config::replace;
 use crate::lifecycle::{end_daemon, serving, start, wait_ready};
+use crate::query::status_of;
 use crate::table::cell;
 
 /// How asicd calls `--deadline`.
@@ -40,6 +42,16 @@ pub fn end_asicd(instance: &Instance, pid: u32) -> Result<String> {
     Ok(said)
 }
 
+/// One that was started otherwise, or by an earlier version, may have no deadline where a new one would.
+fn runs_already(pid: u32, words: &[String], status: &Value) -> String {
+    let asked = words.iter().any(|w| w == FLOW_DEADLINE);
+    let more = match status["deadline"].is_null() && !asked {
+        true => ", without a deadline: a new one has 300 s (openflow down, then up)",
+        false => "",
+    };
+    format!("asicd runs already (pid {pid}){more}")
+}
+
 /// asicd as it is to be, before ofagentd.
 ///
 /// What is said of it, and its number if it did not run before.
@@ -57,7 +69,10 @@ pub fn up_asicd(
             Some((_, with)) if with != words => bail!(
                 "asicd of instance {name} runs with other options: tandem --name {name} openflow down first"
             ),
-            Some(_) => return Ok((format!("asicd runs already (pid {pid})"), None)),
+            Some(_) => {
+                let status = status_of(instance, Daemon::Asicd)?;
+                return Ok((runs_already(pid, words, &status), None));
+            }
         }
     }
     let mut all = vec!["--name".to_owned(), instance.name().to_owned()];
@@ -81,6 +96,18 @@ pub fn up_asicd(
 mod tests {
     use super::*;
     use crate::config::tests::instance;
+    use serde_json::json;
+
+    #[test]
+    fn one_that_runs_without_a_deadline_says_so() {
+        let without = json!({ "deadline": null });
+        let never = [FLOW_DEADLINE.to_owned(), "never".to_owned()];
+        let said = |words: &[String], status| runs_already(7, words, status);
+        assert!(said(&[], &without).contains("without a deadline: a new one has 300 s"));
+        assert_eq!(said(&never, &without), "asicd runs already (pid 7)");
+        let with = json!({"deadline": {"after_s": 300.0}});
+        assert_eq!(said(&[], &with), "asicd runs already (pid 7)");
+    }
 
     #[test]
     fn an_asicd_that_others_started_is_not_ours() {
