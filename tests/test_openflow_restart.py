@@ -258,18 +258,30 @@ def test_a_chip_that_is_not_understood_is_written_anew(chip):
     assert [r["place"] for r in chip.show("flows")] == ["hardware"] * 2
 
 
-SECONDS = 8
+# longer than a busy machine takes for what is looked at before the end
+SECONDS = 20
 DEADLINE = ("--deadline", str(SECONDS))
 
 
 def nothing_passes(chip):
     """The deadline is over: of pings, which nobody has to be asked for, none is forwarded."""
     said = net.wait_until("the deadline to pass", lambda: [s for s in [chip.get("/v1/status", "asicd")]
-                                                           if s["deadline"]["trapping_s"] is not None], timeout=60)[0]
+                                                           if s["deadline"]["trapping_s"] is not None], timeout=120)[0]
     by_chip = chip.by_chip()
     assert chip.pings(1, 2, 3) == 0 and chip.by_chip() == by_chip
     assert said["deadline"]["driver"].startswith("ofagentd of "), said
     assert any("flow ports give every frame to the CPU" in w for w in said["warnings"]), said
+
+
+def passes_until_then(chip):
+    """asicd's status, if hosts reached each other before by the chip and the deadline had not passed by its own time."""
+    answered = chip.pings(1, 2, 3)
+    said = chip.get("/v1/status", "asicd")
+    if said["deadline"]["silent_s"] >= SECONDS:
+        return None
+    assert answered == 3 and said["deadline"]["trapping_s"] is None, said
+    assert 0 < said["deadline"]["traps_in_s"] <= SECONDS, said
+    return said
 
 
 def known_to_each_other(chip):
@@ -286,21 +298,20 @@ def test_flows_that_nobody_comes_back_to_have_an_end(chip):
     chip.reaches(1, 2)
     peer.close()
     flows, ports = counts(chip)
-    to_cpu, pid = chip.to_cpu(), chip.chip_pid()
+    to_cpu, by_chip, pid = chip.to_cpu(), chip.by_chip(), chip.chip_pid()
     chip.kill()
     # the chip alone, and it says for how long
-    assert chip.pings(1, 2, 3) == 3
-    alone = chip.get("/v1/status", "asicd")
-    assert 0 < alone["deadline"]["traps_in_s"] <= SECONDS, alone
-    assert "is gone for" in " ".join(alone["warnings"]), alone
+    alone = passes_until_then(chip)
+    assert alone is None or "is gone for" in " ".join(alone["warnings"]), alone
     nothing_passes(chip)
     assert "flow ports give every frame to the CPU" in chip.tandem("status", check=False)
-    assert chip.to_cpu() == to_cpu + 3
+    trapped, forwarded = chip.to_cpu() - to_cpu, chip.by_chip() - by_chip
+    assert trapped >= 3
     comes_back(chip, "the chip goes on, and what differs is written to it", *DEADLINE)
     assert chip.chip_pid() == pid
     # what the chip forwarded meanwhile its flows have counted, and what it trapped met none
     after = counts(chip)
-    assert (after[0] - flows, after[1] - ports) == (6, 9), (after, flows, ports)
+    assert (after[0] - flows, after[1] - ports) == (forwarded, forwarded + trapped), (after, flows, ports)
     assert chip.get("/v1/status", "asicd")["deadline"]["trapping_s"] is None
     to_cpu = chip.to_cpu()
     assert chip.pings(1, 2, 3) == 3 and chip.to_cpu() == to_cpu
@@ -313,14 +324,19 @@ def test_one_that_was_stopped_finds_the_chip_as_it_left_it(chip):
     known_to_each_other(chip)
     chip.reaches(1, 2)
     # it has nothing to do, and says each second that it is there
-    end = time.monotonic() + SECONDS + 2
-    while time.monotonic() < end:
-        assert chip.get("/v1/status", "asicd")["deadline"]["trapping_s"] is None
-        time.sleep(0.2)
+    silent = []
+
+    def signs():
+        told = chip.get("/v1/status", "asicd")["deadline"]
+        assert told["trapping_s"] is None, told
+        silent.append(told["silent_s"])
+        return sum(b < a for a, b in zip(silent, silent[1:]))
+
+    net.wait_until("five signs", lambda: signs() >= 5, timeout=60, every=0.2)
     pid = chip.pid()
     os.kill(pid, signal.SIGSTOP)
     try:
-        assert chip.pings(1, 2, 3) == 3
+        passes_until_then(chip)
         nothing_passes(chip)
     finally:
         os.kill(pid, signal.SIGCONT)
