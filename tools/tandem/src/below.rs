@@ -46,8 +46,10 @@ pub fn end_asicd(instance: &Instance, pid: u32) -> Result<String> {
 fn runs_already(pid: u32, words: &[String], status: &Value) -> String {
     let asked = words.iter().any(|w| w == FLOW_DEADLINE);
     let more = match status["deadline"].is_null() && !asked {
-        true => ", without a deadline: a new one has 300 s (openflow down, then up)",
-        false => "",
+        true => {
+            format!(", without a deadline: a new one has {DEADLINE_S} s (openflow down, then up)")
+        }
+        false => String::new(),
     };
     format!("asicd runs already (pid {pid}){more}")
 }
