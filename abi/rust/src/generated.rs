@@ -367,7 +367,7 @@ const _: () = {
     ["Offset of field: tnd_ring_cons::reserved"]
         [::std::mem::offset_of!(tnd_ring_cons, reserved) - 8usize];
 };
-#[doc = "completes in order; a barrier with TND_CMD_BARRIER\n"]
+#[doc = "completes in order; a barrier with TND_CMD_BARRIER; a sign that its driver is there\n"]
 pub const TND_OP_NOP: tnd_op = 0;
 #[doc = "an equal object succeeds; another one is TND_ST_EXISTS\n"]
 pub const TND_OP_CREATE: tnd_op = 1;
