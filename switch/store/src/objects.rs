@@ -22,6 +22,7 @@ impl Store {
             self.progress.taken[r.cls as usize] += 1;
             let again = self.hw.was_before(r);
             if self.waits_for_leaving(r) || self.goes_with_its_port(r) {
+                self.hw.flights.is_settled(r);
                 continue;
             }
             let waits = self.opens_early(r) || self.floods_early(r);
@@ -31,6 +32,8 @@ impl Store {
                     self.hw.flights.began_before(p.token);
                 }
                 out.push(p);
+            } else {
+                self.hw.flights.is_settled(r);
             }
             self.drop_released();
             self.drain_changed(now_ns);

@@ -461,6 +461,42 @@ fn routes_are_written_though_stations_come_all_the_time() {
     r.settle();
 }
 
+/// The same where the chip fails to write each of them at first: what is tried again has not become older than the routes.
+#[test]
+fn routes_are_written_though_stations_are_tried_again_all_the_time() {
+    let mut r = router_with_bridge();
+    let mut tried = std::collections::HashSet::new();
+    let (mut since, mut refused) = (0, 0);
+    for n in 0..200u16 {
+        r.up(behind_3(100 + n));
+        r.up(via(&format!("20.{n}.0.0/16"), 11, "10.1.0.2"));
+        r.plan();
+        // as many answers as there are commands: one is on its way always
+        for _ in 0..2 {
+            if r.chip.rings[0].len() < 2 {
+                break;
+            }
+            let p = r.chip.rings[0].front().unwrap();
+            if tried.insert(p.body.bytes().to_vec()) {
+                let p = r.chip.rings[0].pop_front().unwrap();
+                let fault = Completion {
+                    status: TND_ST_FAULT,
+                    ..Completion::default()
+                };
+                r.store.complete(p.token, &fault, r.now);
+                refused += 1;
+            } else {
+                assert!(r.run(0));
+            }
+            r.plan();
+        }
+        since = if r.run(1) { 0 } else { since + 1 };
+        assert!(since < 6, "no route is written");
+    }
+    assert!(refused > 50, "{refused}");
+    r.settle();
+}
+
 /// A port closes behind many stations: a route behind it waits until the port gives all to the CPU, not for the stations.
 #[test]
 fn routes_do_not_wait_for_a_port_behind_stations() {

@@ -3,6 +3,7 @@
 use super::{CLASSES, Cls, Ref};
 use crate::api::{Body, Planned, Ring};
 use crate::fib::Content;
+use std::collections::BTreeSet;
 use tandem_abi::raw::TND_CLS_NONE;
 
 /// A command on its way.
@@ -52,6 +53,10 @@ pub(crate) struct Flights {
     awaited: usize,
     /// They do.
     waits: bool,
+    /// For the one that ended last they did.
+    ended_awaited: bool,
+    /// Those of `awaited` that have ended and are to be tried again.
+    owed: BTreeSet<Ref>,
 }
 
 /// Of one command at a time.
@@ -117,7 +122,8 @@ impl Flights {
         }
         let f = s.flight.take()?;
         let old = s.moment != self.moment;
-        if is_bridged(f.what.cls) && s.nth <= self.mark {
+        self.ended_awaited = is_bridged(f.what.cls) && s.nth <= self.mark;
+        if self.ended_awaited {
             self.awaited -= 1;
         }
         s.generation = s.generation.wrapping_add(1);
@@ -132,22 +138,36 @@ impl Flights {
         Some(f)
     }
 
+    /// The one that ended last is tried again: routes that waited for it do until that has an answer.
+    pub fn goes_again(&mut self, what: Ref) {
+        if std::mem::take(&mut self.ended_awaited) && self.owed.insert(what) {
+            self.awaited += 1;
+        }
+    }
+
+    /// Nothing was to be tried again of this one.
+    pub fn is_settled(&mut self, what: Ref) {
+        if self.owed.remove(&what) {
+            self.awaited -= 1;
+        }
+    }
+
     /// This one was tried before, and counts as begun then.
     pub fn began_before(&mut self, token: u64) {
         let Some(s) = self.slots.get_mut(token as u32 as usize) else {
             return;
         };
-        let Some(cls) = s.flight.as_ref().map(|f| f.what.cls) else {
+        let Some(what) = s.flight.as_ref().map(|f| f.what) else {
             return;
         };
-        if let Some(n) = self.before.get_mut(cls as usize)
+        if let Some(n) = self.before.get_mut(what.cls as usize)
             && s.moment == self.moment
         {
             *n += 1;
             s.moment = u64::MAX;
         }
-        if is_bridged(cls) && s.nth > self.mark {
-            self.awaited += 1;
+        // one that began behind what routes wait for is none of it now, either
+        if self.owed.remove(&what) {
             s.nth = 0;
         }
     }
@@ -201,5 +221,7 @@ impl Flights {
         self.of = [0; CLASSES.len()];
         self.before = self.of;
         (self.awaited, self.waits, self.mark) = (0, false, self.bridged);
+        self.ended_awaited = false;
+        self.owed.clear();
     }
 }

@@ -404,8 +404,8 @@ impl Hw {
 
     /// An answer came. Returns true if the object failed for want of space.
     pub fn complete(&mut self, f: &Flight, c: &Completion, now: u64) -> bool {
-        self.has_ended(f.what);
         let full = with_class!(f.what.cls, T => self.complete_of::<T>(f, c, now));
+        self.has_ended(f.what);
         self.look_who_waits(f.what);
         full
     }

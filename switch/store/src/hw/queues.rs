@@ -196,6 +196,7 @@ impl Hw {
         {
             return self.queue(r);
         }
+        self.flights.goes_again(r);
         let was_queued = with_class!(r.cls, T => {
             let o = T::table(self).at(r.id);
             std::mem::replace(&mut o.queued, true)
