@@ -116,9 +116,10 @@ impl Agent {
     }
 
     /// It is gone; what it had asked for stays.
-    pub fn disconnected(&mut self, id: ConnId) {
+    pub fn disconnected(&mut self, id: ConnId, now_ns: u64) {
         self.conns.remove(&id);
         self.refresh();
+        self.follow_controllers(now_ns);
     }
 
     /// Nobody hears its answers any more: what it has sent is done all the same, and waits only for what the chip needs.
@@ -201,6 +202,7 @@ impl Agent {
             conn.framer = Some(framer);
         }
         self.refresh();
+        self.follow_controllers(now_ns);
         more
     }
 
@@ -288,38 +290,6 @@ impl Agent {
         }
     }
 
-    /// The tables' version, if a controller other than `id` speaks it: then they are its.
-    fn spoken_by_others(&self, id: Option<ConnId>) -> Option<Version> {
-        let tables = self.dp.version();
-        let speaks = |c: &Conn| c.is_up() && c.version == Some(tables);
-        let mut others = self.conns.iter().filter(|(other, _)| Some(**other) != id);
-        others.any(|(_, c)| speaks(c)).then_some(tables)
-    }
-
-    /// A controller is about to change something: from here on the tables are of its version. Who asks alone takes
-    /// nothing away.
-    ///
-    /// # Errors
-    /// `EPERM`: they are those of a controller of the other version.
-    pub(crate) fn take_tables(&mut self, id: ConnId, now_ns: u64) -> Result<(), Error> {
-        let tables = self.dp.version();
-        let own = self.conns.get(&id).and_then(|c| c.version);
-        let Some(version) = own.filter(|v| *v != tables) else {
-            return Ok(());
-        };
-        if self.spoken_by_others(Some(id)).is_some() {
-            return Err(Error::BAD_REQUEST_EPERM);
-        }
-        if !self.dp.is_empty() {
-            tracing::warn!(
-                "the tables were those of OpenFlow {}: they begin anew, empty",
-                tables.name()
-            );
-        }
-        self.dp.begin(&self.settings, version, now_ns);
-        Ok(())
-    }
-
     /// The first message (§6.3.1). One switch has tables of one version: that of the controllers that change it, for as
     /// long as one is connected.
     fn hello(&mut self, id: ConnId, message: &[u8], now_ns: u64) {
@@ -348,14 +318,19 @@ impl Agent {
             Ok(version) => {
                 conn.version = Some(version);
                 let (name, spoken) = (&conn.name, version.name());
+                let tables = self.dp.version();
+                let stand = match tables != version && !self.dp.is_empty() {
+                    true => format!(
+                        "; the flows of OpenFlow {} stand until it changes something",
+                        tables.name()
+                    ),
+                    false => String::new(),
+                };
                 match self.pace.may(now_ns) {
-                    true => tracing::info!("controller {name}: OpenFlow {spoken}"),
-                    false => tracing::debug!("controller {name}: OpenFlow {spoken}"),
+                    true => tracing::info!("controller {name}: OpenFlow {spoken}{stand}"),
+                    false => tracing::debug!("controller {name}: OpenFlow {spoken}{stand}"),
                 }
-                // of empty ones nothing is taken away, and the version says what becomes of packets
-                if self.dp.is_empty() {
-                    let _ = self.take_tables(id, now_ns);
-                }
+                self.follow_controllers(now_ns);
             }
             Err(text) => {
                 // in the peer's version, if it is one that can be written
@@ -631,6 +606,7 @@ impl Agent {
         if ended {
             self.refresh();
         }
+        self.follow_controllers(now_ns);
         if now_ns.saturating_sub(self.swept_ns) >= SWEEP_NS {
             self.swept_ns = now_ns;
             self.buffers.expire(now_ns);

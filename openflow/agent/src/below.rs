@@ -37,7 +37,7 @@ pub(crate) enum Wait {
 pub(crate) struct Below {
     pub chip: Chip,
     /// Flows that went, whose rows' last counts are on their way.
-    late: Vec<(Tally, FlowRemoved)>,
+    pub late: Vec<(Tally, FlowRemoved)>,
     /// A read because a flow may be idle: its number, and when it was asked for.
     asked: Option<(u64, u64)>,
     /// What is known of the use of flows is as of then.
@@ -290,6 +290,11 @@ impl Datapath {
             below.asked = Some((below.chip.read(), now_ns));
         }
         below.fresh_ns
+    }
+
+    /// Are there flows that went, whose last counts are on their way?
+    pub(crate) fn has_late(&self) -> bool {
+        self.below.as_ref().is_some_and(|b| !b.late.is_empty())
     }
 
     /// Flows that went, whose last counts have come.

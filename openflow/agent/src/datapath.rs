@@ -65,6 +65,16 @@ fn config(settings: &Settings, version: Version) -> Config {
     }
 }
 
+/// # Errors
+/// They are not put together.
+pub(crate) fn fragments(wanted: Wanted) -> Result<Fragments, Error> {
+    match wanted {
+        Wanted::Normal => Ok(Fragments::Normal),
+        Wanted::Drop => Ok(Fragments::Drop),
+        Wanted::Reassemble => Err(Error::SWITCH_CONFIG_FAILED_BAD_FLAGS),
+    }
+}
+
 impl Datapath {
     pub(crate) fn new(settings: &Settings) -> Datapath {
         let version = settings.versions.iter().max().copied();
@@ -214,8 +224,32 @@ impl Datapath {
         })
     }
 
-    /// Begins anew with empty tables of another version; ports count on.
-    pub(crate) fn begin(&mut self, settings: &Settings, version: Version, now_ns: u64) {
+    /// Empty tables of a version with these ports, beside those that are there: for what is asked of them, no packets.
+    pub(crate) fn empty_tables(
+        &self,
+        settings: &Settings,
+        version: Version,
+        now_ns: u64,
+    ) -> Switch {
+        let mut tables = Switch::new(Config {
+            cache: 0,
+            ..config(settings, version)
+        });
+        for e in self.ports.values() {
+            tables.set_port(e.for_tables(self.queues), now_ns);
+        }
+        tables
+    }
+
+    /// Begins anew with empty tables of another version; ports count on. Flows that went whose last counts were on their
+    /// way are told of without.
+    pub(crate) fn begin(
+        &mut self,
+        settings: &Settings,
+        version: Version,
+        now_ns: u64,
+        removed: &mut Vec<FlowRemoved>,
+    ) {
         for (number, e) in &mut self.ports {
             e.begin(self.switch.port(*number), version);
         }
@@ -226,6 +260,11 @@ impl Datapath {
         }
         if let Some(below) = self.below.take() {
             let mut chip = below.chip;
+            removed.extend(below.late.into_iter().map(|(_, m)| FlowRemoved {
+                packets: u64::MAX,
+                bytes: u64::MAX,
+                ..m
+            }));
             chip.begin(version);
             self.switch.watch();
             self.below = Some(Below::new(chip));
@@ -273,11 +312,7 @@ impl Datapath {
         fragments: Wanted,
         miss_send_len: u16,
     ) -> Result<(), Error> {
-        let fragments = match fragments {
-            Wanted::Normal => Fragments::Normal,
-            Wanted::Drop => Fragments::Drop,
-            Wanted::Reassemble => return Err(Error::SWITCH_CONFIG_FAILED_BAD_FLAGS),
-        };
+        let fragments = self::fragments(fragments)?;
         let ttl = self.switch.config().invalid_ttl;
         self.switch.set_config(fragments, miss_send_len, ttl);
         if let Some(journal) = &mut self.journal {

@@ -20,7 +20,7 @@ impl Agent {
             return Left::default();
         };
         if version != self.dp.version() {
-            self.dp.begin(&self.settings, version, now_ns);
+            self.begin_tables(version, now_ns);
         }
         self.generation = state.generation();
         self.dp.past_ports = state.ports().clone();

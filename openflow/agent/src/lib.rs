@@ -30,6 +30,7 @@ mod ports;
 mod requests;
 mod roles;
 mod tables;
+mod takes;
 #[cfg(test)]
 mod tests;
 mod trace;

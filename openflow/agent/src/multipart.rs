@@ -43,7 +43,7 @@ impl Agent {
         now_ns: u64,
     ) -> Result<(), Error> {
         if let Asks::TableFeatures(wish) = asks {
-            return self.wish(id, xid, more, asks, wish);
+            return self.wish(id, xid, more, (asks, wish), now_ns);
         }
         // only wishes for tables have more than one message has room for
         if more {
@@ -349,8 +349,8 @@ impl Agent {
         id: ConnId,
         xid: u32,
         more: bool,
-        asks: &Asks<'_>,
-        wish: &[TableFeatures],
+        (asks, wish): (&Asks<'_>, &[TableFeatures]),
+        now_ns: u64,
     ) -> Result<(), Error> {
         let Some(conn) = self.conns.get_mut(&id) else {
             return Ok(());
@@ -358,9 +358,13 @@ impl Agent {
         let Some(all) = tables::gather(&mut conn.parts, xid, more, wish)? else {
             return Ok(());
         };
-        self.dp.check_wish(&all)?;
         let version = conn.spoken();
-        let have = self.dp.table_features();
+        // the tables that it has when it changes something
+        let others = (version != self.dp.version())
+            .then(|| self.dp.empty_tables(&self.settings, version, now_ns));
+        let switch = others.as_ref().unwrap_or(&self.dp.switch);
+        tables::check_wish(switch, &all)?;
+        let have = tables::features(switch);
         conn.append(|out| {
             let mut parts = Multiparts::new(version, xid, asks, out);
             for t in &have {

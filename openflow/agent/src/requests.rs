@@ -81,13 +81,10 @@ impl Agent {
         wires: &mut W,
     ) -> Result<(), Error> {
         let slave = self.conns.get(&id).is_some_and(|c| c.role == Role::Slave);
-        let modifies = roles::modifies(request);
-        if slave && modifies {
+        if slave && roles::modifies(request) {
             return Err(Error::BAD_REQUEST_IS_SLAVE);
         }
-        if modifies {
-            self.take_tables(id, now_ns)?;
-        }
+        self.take_tables(id, request, now_ns)?;
         match request {
             Request::Hello(_) | Request::EchoReply(_) => {}
             Request::Error { kind, code, .. } => {
@@ -125,7 +122,8 @@ impl Agent {
             }
             Request::PortMod(m) => self.port_mod(m, now_ns)?,
             Request::TableMod(m) => {
-                if m.table != TABLE_ALL && m.table >= self.dp.switch.config().tables {
+                let tables = datapath::tables(&self.settings, self.spoken(id));
+                if m.table != TABLE_ALL && m.table >= tables {
                     return Err(Error::TABLE_MOD_FAILED_BAD_TABLE);
                 }
             }
@@ -153,13 +151,18 @@ impl Agent {
         Ok(())
     }
 
+    /// The version of a controller.
+    fn spoken(&self, id: ConnId) -> Version {
+        let own = self.conns.get(&id).and_then(|c| c.version());
+        own.unwrap_or(self.dp.version())
+    }
+
     /// What a controller has that changes something: tables of its version.
     fn features(&self, id: ConnId) -> Features {
-        let own = self.conns.get(&id).and_then(|c| c.version());
         Features {
             datapath: self.settings.datapath,
             buffers: BUFFERS,
-            tables: datapath::tables(&self.settings, own.unwrap_or(self.dp.version())),
+            tables: datapath::tables(&self.settings, self.spoken(id)),
             auxiliary: 0,
             capabilities: CAPABILITIES,
             ports: self.dp.ports().map(|e| e.port.clone()).collect(),
@@ -177,12 +180,30 @@ impl Agent {
         }
     }
 
-    /// A buffer that it names has to be there before the flow is taken, so that nothing is half done.
-    fn flow_mod<W: Wires>(&mut self, m: &FlowMod, now_ns: u64, wires: &mut W) -> Result<(), Error> {
+    /// The buffer that it names and that counts, if it is there.
+    pub(crate) fn look_for_buffer(
+        &mut self,
+        m: &FlowMod,
+        now_ns: u64,
+    ) -> Result<Option<u32>, Error> {
         let buffer = m.buffer.filter(|_| !m.command.deletes());
         if let Some(b) = buffer {
             self.buffers.look(b, now_ns)?;
         }
+        Ok(buffer)
+    }
+
+    /// Is the port there that a packet is to have come in by?
+    pub(crate) fn check_in_port(&self, m: &PacketOut<'_>) -> Result<(), Error> {
+        match m.in_port <= port::MAX && !self.dp.ports.contains_key(&m.in_port) {
+            true => Err(Error::BAD_REQUEST_BAD_PORT),
+            false => Ok(()),
+        }
+    }
+
+    /// A buffer that it names has to be there before the flow is taken, so that nothing is half done.
+    fn flow_mod<W: Wires>(&mut self, m: &FlowMod, now_ns: u64, wires: &mut W) -> Result<(), Error> {
+        let buffer = self.look_for_buffer(m, now_ns)?;
         self.dp.flow_mod(m, now_ns, &mut self.removed)?;
         self.tell_removed();
         let Some(b) = buffer else {
@@ -206,9 +227,7 @@ impl Agent {
         now_ns: u64,
         wires: &mut W,
     ) -> Result<(), Error> {
-        if m.in_port <= port::MAX && !self.dp.ports.contains_key(&m.in_port) {
-            return Err(Error::BAD_REQUEST_BAD_PORT);
-        }
+        self.check_in_port(m)?;
         let Some(b) = m.buffer else {
             return self.packet_out(m.in_port, &m.actions, m.data, now_ns, wires);
         };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each table can do (`OFPMP_TABLE_FEATURES`, §7.3.5.5), and wishes for other tables.
 
+use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::stats::Features;
 use tandem_openflow::model::{FieldId, Property, TableFeatures};
 use tandem_openflow::{Error, Field};
 
 use crate::conn::Parts;
-use crate::datapath::Datapath;
 
 /// `ofp_instruction_type` without goto, which the last table has not.
 const INSTRUCTIONS: [u16; 5] = [2, 3, 4, 5, 6];
@@ -129,47 +129,45 @@ fn fits(wished: &Property, had: &Property) -> Option<bool> {
     })
 }
 
-impl Datapath {
-    /// What the tables can do.
-    pub(crate) fn table_features(&self) -> Vec<TableFeatures> {
-        (0..self.switch.config().tables)
-            .filter_map(|n| self.switch.features(n))
-            .map(|f| of(&f))
-            .collect()
-    }
+/// What the tables can do.
+pub(crate) fn features(switch: &Switch) -> Vec<TableFeatures> {
+    (0..switch.config().tables)
+        .filter_map(|n| switch.features(n))
+        .map(|f| of(&f))
+        .collect()
+}
 
-    /// A wish for tables: what they can do already is granted, and nothing has to be changed for it. A pipeline with fewer
-    /// tables, or tables that refuse what they could do, is not made.
-    ///
-    /// # Errors
-    /// What a table can't do, by the standard's codes.
-    pub(crate) fn check_wish(&self, wish: &[TableFeatures]) -> Result<(), Error> {
-        let mut seen = [false; 256];
-        for w in wish {
-            let again = seen
-                .get_mut(usize::from(w.table))
-                .is_none_or(|s| std::mem::replace(s, true));
-            let Some(had) = self.switch.features(w.table).filter(|_| !again) else {
-                return Err(Error::TABLE_FEATURES_FAILED_BAD_TABLE);
-            };
-            let had = of(&had);
-            if w.metadata_match & !had.metadata_match != 0
-                || w.metadata_write & !had.metadata_write != 0
-            {
-                return Err(Error::TABLE_FEATURES_FAILED_BAD_METADATA);
-            }
-            if w.max_entries > had.max_entries {
+/// A wish for tables: what they can do already is granted, and nothing has to be changed for it. A pipeline with fewer
+/// tables, or tables that refuse what they could do, is not made.
+///
+/// # Errors
+/// What a table can't do, by the standard's codes.
+pub(crate) fn check_wish(switch: &Switch, wish: &[TableFeatures]) -> Result<(), Error> {
+    let mut seen = [false; 256];
+    for w in wish {
+        let again = seen
+            .get_mut(usize::from(w.table))
+            .is_none_or(|s| std::mem::replace(s, true));
+        let Some(had) = switch.features(w.table).filter(|_| !again) else {
+            return Err(Error::TABLE_FEATURES_FAILED_BAD_TABLE);
+        };
+        let had = of(&had);
+        if w.metadata_match & !had.metadata_match != 0
+            || w.metadata_write & !had.metadata_write != 0
+        {
+            return Err(Error::TABLE_FEATURES_FAILED_BAD_METADATA);
+        }
+        if w.max_entries > had.max_entries {
+            return Err(Error::TABLE_FEATURES_FAILED_BAD_ARGUMENT);
+        }
+        for p in &w.properties {
+            let fit = had.properties.iter().find_map(|h| fits(p, h));
+            if fit == Some(false) {
                 return Err(Error::TABLE_FEATURES_FAILED_BAD_ARGUMENT);
             }
-            for p in &w.properties {
-                let fit = had.properties.iter().find_map(|h| fits(p, h));
-                if fit == Some(false) {
-                    return Err(Error::TABLE_FEATURES_FAILED_BAD_ARGUMENT);
-                }
-            }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// One more message of a wish in several; the whole wish when it was the last.

@@ -350,7 +350,7 @@ impl Links {
         };
         poller.remove(link.stream.as_fd());
         if let State::Up(conn) = link.state {
-            agent.disconnected(conn);
+            agent.disconnected(conn, now_ns);
         }
         self.failed(link.place, why, now_ns);
     }

@@ -243,6 +243,29 @@ fn flow_removed_has_the_last_counts() {
     assert_eq!(wide(&said[0].body, 24), u64::MAX);
 }
 
+/// Where the tables begin anew meanwhile, nothing is known of these.
+#[test]
+fn flow_removed_comes_without_last_counts_when_the_tables_begin_anew() {
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    attach(&mut b);
+    let told = |m: FlowMod| {
+        let flags = flow_flags::SEND_FLOW_REM;
+        Request::FlowMod(FlowMod { flags, ..m })
+    };
+    b.fine(id, &told(to(FlowCommand::Add, 2)));
+    rest(&mut b);
+    assert_eq!(b.ask(id, &told(to(FlowCommand::Delete, 2))), []);
+    b.agent.disconnected(id, b.now);
+    let other = b.connect(Version::V10);
+    // empty as they are, its flow is waited for
+    assert_eq!(b.agent.datapath().version(), Version::V13);
+    let said = b.ask(other, &Request::FlowMod(blank()));
+    assert_eq!(kinds(&said), [FLOW_REMOVED]);
+    assert_eq!(wide(&said[0].body, 64), u64::MAX);
+    assert_eq!(b.agent.datapath().version(), Version::V10);
+}
+
 /// Whether a flow was used the chip is asked before it ends; one that can't be asked keeps nothing alive.
 #[test]
 fn an_idle_flow_ends_when_the_chip_was_asked() {

@@ -6,7 +6,7 @@ use crate::Fail;
 use tandem_ofpipeline::flows::{all_flows, blank};
 use tandem_openflow::model::{
     Async, FlowCommand, FlowRemoved, Lifetime, PacketOut, PortMod, RemovedReason, Role,
-    RoleRequest, TableMod, port_config,
+    RoleRequest, TABLE_ALL, TableFeatures, TableMod, port_config,
 };
 use tandem_openflow::{Action, port};
 
@@ -71,7 +71,7 @@ fn one_switch_speaks_one_version_at_a_time() {
     let got = said[0].error();
     assert_eq!((got.0, got.1), (kind, code));
     assert!(String::from_utf8_lossy(got.2).contains(text));
-    b.agent.disconnected(c);
+    b.agent.disconnected(c, b.now);
     // both hellos were on their way at once
     let both = Bench::new(Settings::default());
     let mut b2 = both;
@@ -88,7 +88,7 @@ fn one_switch_speaks_one_version_at_a_time() {
             .contains("with another controller")
     );
     // one that comes back finds its flows
-    b.agent.disconnected(a);
+    b.agent.disconnected(a, b.now);
     let flows = |b: &Bench| {
         b.agent
             .datapath()
@@ -100,7 +100,8 @@ fn one_switch_speaks_one_version_at_a_time() {
     b.connect(Version::V13);
     assert_eq!(flows(&b), 1);
     let ids: Vec<ConnId> = b.agent.conns().map(|(id, _)| id).collect();
-    ids.into_iter().for_each(|id| b.agent.disconnected(id));
+    ids.into_iter()
+        .for_each(|id| b.agent.disconnected(id, b.now));
     b.connect(Version::V10);
     assert_eq!(flows(&b), 1);
 }
@@ -117,7 +118,7 @@ fn who_asks_in_the_other_version_takes_no_flow_away() {
     }]);
     flow.table = 0;
     b.fine(a, &Request::FlowMod(flow));
-    b.agent.disconnected(a);
+    b.agent.disconnected(a, b.now);
     let forwards = |b: &mut Bench| b.frame(1, &ether(9, 1)).len();
     assert_eq!(forwards(&mut b), 1);
     let c = b.connect(Version::V10);
@@ -143,12 +144,177 @@ fn who_asks_in_the_other_version_takes_no_flow_away() {
     let said = b.ask(a, &asks(Asks::Flow(all_flows())));
     assert!(said[0].body.len() > 8 + 56, "{said:?}");
     // and when that has gone, the other one's change begins them anew
-    b.agent.disconnected(a);
+    b.agent.disconnected(a, b.now);
     b.fine(c, &blank10);
     assert_eq!(forwards(&mut b), 0);
     assert_eq!(b.agent.datapath().version(), Version::V10);
     let said = b.ask(c, &all);
     assert_eq!(said[0].body.len(), 4 + 88);
+}
+
+/// Nothing goes with a change that is refused, or that is none.
+#[test]
+fn a_refusal_in_the_other_version_takes_no_flow_away() {
+    let mut b = Bench::new(Settings::default());
+    let output = |port| Action::Output { port, max_len: 0 };
+    let a = b.connect(Version::V13);
+    b.fine(a, &Request::FlowMod(applying(vec![output(2)])));
+    b.agent.disconnected(a, b.now);
+    let c = b.connect(Version::V10);
+    let packet = |in_port, port, buffer| {
+        Request::PacketOut(PacketOut {
+            buffer,
+            in_port,
+            actions: vec![output(port)],
+            data: &[7; 60],
+        })
+    };
+    let flow = |m: FlowMod| Request::FlowMod(m);
+    let no_buffer = flow(FlowMod {
+        buffer: Some(77),
+        ..blank()
+    });
+    let bad_queue = flow(applying(vec![Action::Enqueue10 { port: 2, queue: 99 }]));
+    let port_mod = |number, hw_addr| {
+        Request::PortMod(PortMod {
+            port: number,
+            hw_addr,
+            config: 0,
+            mask: 0,
+            advertise: 0,
+        })
+    };
+    for (refused, why) in [
+        (no_buffer, Error::BAD_REQUEST_BUFFER_UNKNOWN),
+        (bad_queue, Error::BAD_ACTION_BAD_QUEUE),
+        (packet(9, 2, None), Error::BAD_REQUEST_BAD_PORT),
+        (packet(1, 2, Some(77)), Error::BAD_REQUEST_BUFFER_UNKNOWN),
+        (port_mod(9, mac(9)), Error::PORT_MOD_FAILED_BAD_PORT),
+        (port_mod(1, mac(9)), Error::PORT_MOD_FAILED_BAD_HW_ADDR),
+    ] {
+        let said = b.ask(c, &refused);
+        assert_eq!(said.len(), 1, "{refused:?}: {said:?}");
+        assert_eq!(said[0].kind, 1, "{refused:?}: {why}");
+        assert_eq!(b.agent.datapath().version(), Version::V13, "{refused:?}");
+        assert_eq!(b.frame(1, &ether(9, 1)).len(), 1, "{refused:?}");
+    }
+    b.fine(c, &packet(1, 3, None));
+    assert_eq!(b.out.0.len(), 1);
+    b.out.0.clear();
+    assert_eq!(b.agent.datapath().version(), Version::V10);
+    assert_eq!(b.frame(1, &ether(9, 1)), []);
+    assert_eq!(b.said(c)[0].kind, PACKET_IN);
+    // a TABLE_MOD and a wish for tables are about those of 1.3, and change nothing
+    b.fine(c, &Request::FlowMod(applying(vec![output(2)])));
+    b.agent.disconnected(c, b.now);
+    let a = b.connect(Version::V13);
+    let table_mod = |table| Request::TableMod(TableMod { table, config: 0 });
+    b.fine(a, &table_mod(7));
+    let bad = code(Error::TABLE_MOD_FAILED_BAD_TABLE);
+    let mut few = Bench::new(Settings {
+        tables: 4,
+        ..Settings::default()
+    });
+    let one = few.connect(Version::V13);
+    assert_eq!(few.refused(one, &table_mod(7)), bad);
+    let wish = TableFeatures {
+        table: 7,
+        name: String::new(),
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 0,
+        max_entries: 1,
+        properties: Vec::new(),
+    };
+    let said = b.ask(a, &asks(Asks::TableFeatures(vec![wish])));
+    assert!(said.len() > 1 && said.iter().all(|s| s.kind == MULTIPART_REPLY));
+    assert_eq!(b.agent.datapath().version(), Version::V10);
+    assert_eq!(b.frame(1, &ether(9, 1)).len(), 1);
+}
+
+/// Who waits for packet-ins to do anything gets them as soon as nothing is left of the other version's flows.
+#[test]
+fn empty_tables_are_of_the_version_of_who_is_there() {
+    let leave = |b: &mut Bench, hard_timeout: u16| {
+        let a = b.connect(Version::V13);
+        let flow = FlowMod {
+            hard_timeout,
+            ..applying(Vec::new())
+        };
+        b.fine(a, &Request::FlowMod(flow));
+        a
+    };
+    // the last one's time is up
+    let mut b = Bench::new(Settings::default());
+    let a = leave(&mut b, 2);
+    b.agent.disconnected(a, b.now);
+    let c = b.connect(Version::V10);
+    b.seconds(1);
+    b.frame(1, &ether(9, 1));
+    assert_eq!(b.said(c), []);
+    b.seconds(2);
+    assert_eq!(b.agent.datapath().version(), Version::V10);
+    b.frame(1, &ether(9, 1));
+    assert_eq!(b.said(c)[0].kind, PACKET_IN);
+    // its controller has deleted it, and goes
+    let mut b = Bench::new(Settings::default());
+    let a = leave(&mut b, 0);
+    b.agent.disconnected(a, b.now);
+    let c = b.connect(Version::V10);
+    let a = b.connect(Version::V13);
+    let delete = FlowMod {
+        command: FlowCommand::Delete,
+        table: TABLE_ALL,
+        ..blank()
+    };
+    b.fine(a, &Request::FlowMod(delete));
+    assert_eq!(b.agent.datapath().version(), Version::V13);
+    b.agent.disconnected(a, b.now);
+    b.frame(1, &ether(9, 1));
+    assert_eq!(b.said(c)[0].kind, PACKET_IN);
+}
+
+/// An answer in pages has flows of one version alone, and ends.
+#[test]
+fn an_answer_in_pages_ends_with_its_tables() {
+    let mut b = Bench::new(Settings::default());
+    let a = b.connect(Version::V13);
+    for n in 0..5_000 {
+        b.fine(
+            a,
+            &Request::FlowMod(FlowMod {
+                priority: n,
+                ..blank()
+            }),
+        );
+    }
+    b.agent.disconnected(a, b.now);
+    let (c, d) = (b.connect(Version::V10), b.connect(Version::V10));
+    let mut ask = Vec::new();
+    let all = asks(Asks::Flow(all_flows()));
+    encode_request(Version::V10, 77, &all, &mut ask).unwrap();
+    let room = b.agent.room(c);
+    room[..ask.len()].copy_from_slice(&ask);
+    b.agent.filled(c, ask.len(), b.now);
+    // the question, and the first page
+    for _ in 0..2 {
+        b.agent.work(c, 1, b.now, &mut b.out);
+    }
+    let first = b.said(c);
+    assert!(first.iter().all(|s| s.body[3] == 1), "there is more");
+    for n in 0..5_000 {
+        b.fine(
+            d,
+            &Request::FlowMod(FlowMod {
+                priority: n,
+                ..blank()
+            }),
+        );
+    }
+    while b.agent.work(c, 1, b.now, &mut b.out) {}
+    let rest = b.said(c);
+    assert_eq!(rest.len(), 1);
+    assert_eq!(rest[0].body, [0, 1, 0, 0]);
 }
 
 /// A packet that waits for a controller's word does not go with the tables.
@@ -163,7 +329,7 @@ fn a_buffer_outlives_the_tables_of_the_other_version() {
             max_len: 64,
         }])),
     );
-    b.agent.disconnected(a);
+    b.agent.disconnected(a, b.now);
     let c = b.connect(Version::V10);
     assert_eq!(b.frame(1, &ether(9, 1)), []);
     let said = b.said(c);
@@ -450,7 +616,7 @@ fn filters_are_each_controllers_own() {
     let told = b.raw(x, &bytes);
     assert_eq!((told[0].kind, told[0].body[6]), (PACKET_IN, 2));
     assert!(b.agent.datapath().switch().config().invalid_ttl);
-    b.agent.disconnected(x);
+    b.agent.disconnected(x, b.now);
     assert!(!b.agent.datapath().switch().config().invalid_ttl);
 }
 
@@ -478,7 +644,7 @@ fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
         let mute = b.agent.connected("mute".into(), 1).unwrap();
         b.bytes(mute, &[4, 0]);
         assert_eq!(b.agent.stands_alone(), alone);
-        b.agent.disconnected(mute);
+        b.agent.disconnected(mute, b.now);
         let id = b.connect(Version::V13);
         assert!(!b.agent.stands_alone());
         assert_eq!(b.frame(1, &ether(9, 1)), [], "empty tables drop");
@@ -487,7 +653,7 @@ fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
             max_len: 0,
         }]);
         b.fine(id, &Request::FlowMod(flow));
-        b.agent.disconnected(id);
+        b.agent.disconnected(id, b.now);
         let ports = |sent: Vec<(u32, Vec<u8>)>| sent.iter().map(|s| s.0).collect::<Vec<u32>>();
         if alone {
             // what it learned while it was alone is known yet
@@ -498,6 +664,6 @@ fn without_a_controller_flows_stay_or_it_is_an_ordinary_switch() {
         }
         let again = b.connect(Version::V13);
         assert_eq!(ports(b.frame(2, &ether(1, 2))), [4], "its flows are there");
-        b.agent.disconnected(again);
+        b.agent.disconnected(again, b.now);
     }
 }

@@ -95,7 +95,7 @@ fn any_bytes_end_in_errors_or_in_the_end_of_the_connection() {
                 bytes.extend((4..length).map(|_| (next() >> 24) as u8 & (next() as u8)));
             }
             b.raw(id, &bytes);
-            b.agent.disconnected(id);
+            b.agent.disconnected(id, b.now);
         }
     }
 }
@@ -553,7 +553,7 @@ fn wishes_for_tables() {
         ..Settings::default()
     });
     let id = b.connect(Version::V13);
-    let have = b.agent.datapath().table_features();
+    let have = crate::tables::features(b.agent.datapath().switch());
     let wish = |tables: Vec<TableFeatures>| asks(Asks::TableFeatures(tables));
     // what is there already is granted, by the same answer as to the question
     let asked = b.ask(id, &wish(Vec::new()));

@@ -343,7 +343,7 @@ fn tables_of_a_version_that_is_not_offered_begin_empty() {
         (1, Version::V10)
     );
     // what another version's controller changes begins them anew, also for the process behind it
-    k.b.agent.disconnected(id);
+    k.b.agent.disconnected(id, k.b.now);
     let id = k.b.connect(Version::V13);
     assert_eq!(active(&k.next(Settings::default())), 1);
     k.b.fine(

@@ -217,7 +217,7 @@ fn ports_count_on_and_lose_what_the_other_version_has_not() {
         advertise: 0,
     };
     b.ask(id, &Request::PortMod(quiet));
-    b.agent.disconnected(id);
+    b.agent.disconnected(id, b.now);
     b.seconds(7);
     let id = b.connect(Version::V13);
     let nothing = FlowCommand::DeleteStrict;
@@ -260,7 +260,7 @@ fn what_is_too_long_for_a_message_is_refused() {
     );
     let one = b.ask(id, &Request::QueueConfig { port: 7 });
     assert_eq!(one[0].body.len(), 8 + 64 * 16);
-    b.agent.disconnected(id);
+    b.agent.disconnected(id, b.now);
     // 1.0 tells of ports with the features alone
     let id = b.connect(Version::V10);
     assert_eq!(
@@ -288,7 +288,7 @@ fn listed(b: &mut Bench, id: ConnId, requests: &[u8]) -> (usize, usize, Vec<Said
             (m.command, m.priority) = (command, 99);
             b.fine(other, &Request::FlowMod(m));
         }
-        b.agent.disconnected(other);
+        b.agent.disconnected(other, b.now);
         said.extend(b.said(id));
     }
     said.extend(b.said(id));
