@@ -34,7 +34,7 @@ pub enum Received {
 /// Who is at the other end (`SO_PEERCRED`: as of its connect or listen).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Process.
+    /// Process; 0: of a PID namespace that is not seen from here.
     pub pid: u32,
     /// Effective user.
     pub uid: u32,
@@ -125,10 +125,11 @@ pub fn pair() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// Who is at the other end.
 pub fn peer(fd: impl AsFd) -> std::io::Result<Peer> {
-    let cred = rustix::net::sockopt::socket_peercred(fd)?;
+    let (pid, uid) = crate::peercred::of(fd)?;
+    let pid = pid.and_then(|p| u32::try_from(p.as_raw_nonzero().get()).ok());
     Ok(Peer {
-        pid: u32::try_from(cred.pid.as_raw_nonzero().get()).unwrap_or(0),
-        uid: cred.uid.as_raw(),
+        pid: pid.unwrap_or(0),
+        uid,
     })
 }
 

@@ -18,6 +18,7 @@ pub mod netlink;
 pub mod netns;
 mod packet_ring;
 pub mod packet_socket;
+mod peercred;
 pub mod process;
 pub mod sandbox;
 pub mod shm;

@@ -17,8 +17,8 @@ impl Process {
     /// # Errors
     /// It has ended, or is of another PID namespace.
     pub fn of_peer(socket: impl AsFd) -> io::Result<Process> {
-        let cred = rustix::net::sockopt::socket_peercred(socket)?;
-        Process::of(cred.pid)
+        let (pid, _) = crate::peercred::of(socket)?;
+        Process::of(pid.ok_or(io::ErrorKind::NotFound)?)
     }
 
     fn of(pid: Pid) -> io::Result<Process> {
