@@ -44,7 +44,6 @@ pub type Jobs = tandem_linux::jobs::Jobs<Job>;
 
 /// Runs the daemon until SIGTERM, SIGINT or SIGHUP.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    args.check().map_err(|e| anyhow!(e))?;
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Asicd)?;

@@ -7,7 +7,9 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let args = tandem_asicd::args::Args::parse();
-    if let Err(e) = tandem_mgmt::log::start(&args.log, false) {
+    // options that clap understood, and that make no sense: 2, as it ends with
+    let checked = args.check();
+    if let Err(e) = checked.and_then(|()| tandem_mgmt::log::start(&args.log, false)) {
         let _ = writeln!(std::io::stderr(), "asicd: {e}");
         return ExitCode::from(2);
     }
