@@ -374,6 +374,8 @@ impl Asic {
         if let Some(process) = &self.process {
             watch(process.as_fd())?;
         }
+        // one that has ended since it answered does not go on
+        sal.check()?;
         to_chip.io = Some(io);
         let parts = parts(Box::new(control), lsis.len());
         let mut open = warm;
