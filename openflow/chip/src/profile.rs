@@ -38,8 +38,8 @@ pub enum Unfit {
     },
     /// A part of its rows is not enough for those in front of all others.
     #[error(
-        "{chip} has {lines} lines for rows, a part of it for each of {of} logical switches {part}, and the rows in front of \
-         all others take {needs} in OpenFlow {version}: {most} logical switches at most"
+        "{chip} has {lines} lines for rows, a part of it for each of {of} logical switches {part}, and the rows that \
+         always stand there take {needs} in OpenFlow {version}: {most} logical switches at most"
     )]
     Part {
         /// Its profile.
@@ -55,7 +55,7 @@ pub enum Unfit {
         /// In which version.
         version: &'static str,
         /// Switches whose parts are enough.
-        most: u32,
+        most: u8,
     },
 }
 

@@ -12,7 +12,7 @@ use tandem_openflow::Version;
 use zerocopy::IntoBytes;
 
 use crate::want::Command;
-use crate::{Chip, Unfit, row};
+use crate::{Act, Chip, Slice, Unfit, row};
 
 /// Slots to have ahead.
 const AHEAD: u32 = 512;
@@ -30,21 +30,29 @@ impl Chip {
         self.known.chip.mac.map_or(0, |m| m.size)
     }
 
-    /// Known before it is attached to: is its part of the list more than the rows in front of all others, in a version that
+    /// Known before it is attached to: is its part of the list more than the rows that always stand there, in a version that
     /// its tables may come to speak?
     ///
     /// # Errors
-    /// It is less: no row of a flow would ever stand there.
+    /// It is not: no row of a flow would ever stand there.
     pub fn has_room_for(&self, version: Version) -> Result<(), Unfit> {
         let slice = self.setup.slice;
-        let mut fixed = row::guards(slice.table(), version, self.known.ports6());
-        fixed.extend(self.want.rows.get(&row::LAST_ROW).map(|r| r.entry));
-        let (lines, needs) = (self.known.chip.acl.size, self.known.guard_lines(&fixed));
-        let part = slice.part(lines);
+        let lines = self.known.chip.acl.size;
+        let (part, needs) = (slice.part(lines), self.fixed_lines(slice, version));
         // 0: what it has depends on what else it is used for
-        if lines == 0 || part >= needs {
+        if lines == 0 || part > needs {
             return Ok(());
         }
+        let fits = |of: &u8| {
+            (0..*of).all(|index| {
+                let slice = Slice {
+                    index,
+                    of: *of,
+                    ..slice
+                };
+                slice.part(lines) > self.fixed_lines(slice, version)
+            })
+        };
         Err(Unfit::Part {
             chip: self.setup.profile.clone(),
             lines,
@@ -52,8 +60,17 @@ impl Chip {
             part,
             needs,
             version: version.name(),
-            most: lines / needs.max(1),
+            most: (1..slice.of).rev().find(fits).unwrap_or(0),
         })
+    }
+
+    /// Lines of the rows in front of all others, and of the one behind them where there is one.
+    fn fixed_lines(&self, slice: Slice, version: Version) -> u32 {
+        let mut fixed = row::guards(slice.table(), version, self.known.ports6());
+        if !slice.has_mac() {
+            fixed.push(row::last(slice.table(), Act::Cpu));
+        }
+        self.known.guard_lines(&fixed)
     }
 }
 

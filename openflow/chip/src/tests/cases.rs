@@ -621,17 +621,13 @@ fn tiny_is_not_looked_up_by_vlan() {
     assert!(why.is_some_and(|w| w.contains("4 forwarding domains")));
 }
 
-/// `tiny` has 32 lines. A part that its guards alone don't fit into would be refused by the chip, again and again.
+/// `tiny` has 32 lines. A part that its guards alone don't fit into would be refused by the chip, again and again; one that
+/// they fill has no flow.
 #[test]
 fn a_part_that_has_no_room_for_its_guards_is_refused() {
-    let fits = |profile: &str, of: u8, version| {
-        let slice = crate::Slice {
-            index: of - 1,
-            of,
-            domains: true,
-        };
+    let fits = |profile: &str, (index, of): (u8, u8), domains, version| {
         let setup = crate::Setup {
-            slice,
+            slice: crate::Slice { index, of, domains },
             profile: profile.into(),
             lookup: Lookup::Address,
             version: Version::V13,
@@ -643,27 +639,31 @@ fn a_part_that_has_no_room_for_its_guards_is_refused() {
         let chip = crate::Chip::new(setup).unwrap();
         chip.has_room_for(version).map_err(|e| e.to_string())
     };
-    for version in [Version::V10, Version::V13] {
-        for profile in ["nxp-t1040", "arista-7500e"] {
-            assert_eq!(fits(profile, 16, version), Ok(()));
+    let all = [Version::V10, Version::V13].map(|v| [(v, true), (v, false)]);
+    for (version, domains) in all.concat() {
+        for (profile, index) in [("nxp-t1040", 0), ("nxp-t1040", 15), ("arista-7500e", 15)] {
+            assert_eq!(fits(profile, (index, 16), domains, version), Ok(()));
         }
-    }
-    // what it says is what fits
-    for version in [Version::V10, Version::V13] {
-        let most = (1..=16)
-            .take_while(|n| fits("tiny", *n, version).is_ok())
-            .count();
-        let said = fits("tiny", most as u8 + 1, version).unwrap_err();
-        let wanted = format!(
-            "tiny has 32 lines for rows, a part of it for each of {} logical switches",
-            most + 1
-        );
-        assert!(said.starts_with(&wanted), "{said}");
-        let end = format!(
-            "OpenFlow {}: {most} logical switches at most",
-            version.name()
-        );
-        assert!(said.ends_with(&end), "{said}");
+        // what each that does not fit says is what fits, for all of them
+        let fit = |of| (0..of).all(|i| fits("tiny", (i, of), domains, version).is_ok());
+        let most = (1..=16).take_while(|of| fit(*of)).count() as u8;
+        assert!((2..16).contains(&most));
+        for (index, of) in (most + 1..=16).flat_map(|of| (0..of).map(move |i| (i, of))) {
+            let Err(said) = fits("tiny", (index, of), domains, version) else {
+                // the first has more, and no last row: the others say it
+                assert!(of == most + 1 && index < of - 1, "{index} of {of}");
+                continue;
+            };
+            let wanted = format!(
+                "tiny has 32 lines for rows, a part of it for each of {of} logical switches"
+            );
+            assert!(said.starts_with(&wanted), "{said}");
+            let end = format!(
+                "OpenFlow {}: {most} logical switches at most",
+                version.name()
+            );
+            assert!(said.ends_with(&end), "{index} of {of}: {said}");
+        }
     }
 }
 
