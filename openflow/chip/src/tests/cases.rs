@@ -639,6 +639,7 @@ fn a_part_that_has_no_room_for_its_guards_is_refused() {
         let chip = crate::Chip::new(setup).unwrap();
         chip.has_room_for(version).map_err(|e| e.to_string())
     };
+    let mut full = false;
     let all = [Version::V10, Version::V13].map(|v| [(v, true), (v, false)]);
     for (version, domains) in all.concat() {
         for (profile, index) in [("nxp-t1040", 0), ("nxp-t1040", 15), ("arista-7500e", 15)] {
@@ -663,8 +664,11 @@ fn a_part_that_has_no_room_for_its_guards_is_refused() {
                 version.name()
             );
             assert!(said.ends_with(&end), "{index} of {of}: {said}");
+            let part = 32 / u32::from(of) + u32::from(u32::from(index) < 32 % u32::from(of));
+            full |= said.contains(&format!("there take {part} in"));
         }
     }
+    assert!(full, "a part that these rows fill has no line for flows");
 }
 
 /// While a chip is lost that may forward on, a port that goes is not another's: frames are sent there until it was attached
