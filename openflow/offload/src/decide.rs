@@ -67,7 +67,9 @@ impl Offload {
                 self.wide_rows.remove(r);
             }
         }
-        self.denied.remove(&(Reverse(e.flow.traffic), e.since, id));
+        for list in [&mut self.denied, &mut self.no_pair] {
+            list.remove(&(Reverse(e.flow.traffic), e.since, id));
+        }
         let mut covered = Vec::new();
         self.all
             .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));

@@ -46,6 +46,7 @@ use index::Index;
 use labels::Labels;
 use order::{Full, Order, Place};
 pub use order::{Masks, Step};
+use room::Waits;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
@@ -400,9 +401,12 @@ pub struct Offload {
     pub(crate) in_mac: BTreeSet<(u64, Reverse<u64>, Id)>,
     pub(crate) in_class: BTreeSet<(u64, Reverse<u64>, Id)>,
     /// Who found no room, most traffic first.
-    pub(crate) denied: BTreeSet<(Reverse<u64>, u64, Id)>,
+    pub(crate) denied: BTreeSet<Waits>,
+    /// The same of those that wait for a pair alone.
+    pub(crate) no_pair: BTreeSet<Waits>,
     /// Who of them is the next to be tried.
-    pub(crate) resume: Option<(Reverse<u64>, u64, Id)>,
+    pub(crate) resume: Option<Waits>,
+    pub(crate) resume_pair: Option<Waits>,
     pub(crate) turned: u32,
     pub(crate) labels: Labels,
     pub(crate) device: plan::Device,
@@ -439,7 +443,9 @@ impl Offload {
             in_mac: BTreeSet::new(),
             in_class: BTreeSet::new(),
             denied: BTreeSet::new(),
+            no_pair: BTreeSet::new(),
             resume: None,
+            resume_pair: None,
             turned: 0,
             labels: Labels::default(),
             device: plan::Device::default(),
@@ -716,7 +722,7 @@ impl Offload {
             groups_used: self.in_class.len() as u32,
             groups_size: self.groups_size(),
             turned: self.turned,
-            denied: self.denied.len() as u32,
+            denied: (self.denied.len() + self.no_pair.len()) as u32,
         }
     }
 

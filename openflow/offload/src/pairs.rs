@@ -117,6 +117,11 @@ impl Offload {
         self.class_used > self.class_size() || self.in_class.len() as u32 > self.groups_size()
     }
 
+    /// Is there no room for any pair?
+    pub(crate) fn class_full(&self) -> bool {
+        self.class_used >= self.class_size() || self.in_class.len() as u32 >= self.groups_size()
+    }
+
     /// A flow has come or gone: those behind that write, and that it meets, are decided.
     pub(crate) fn wake_writers(&mut self, value: &Key, mask: &Key, place: Place) {
         let mut behind = Vec::new();

@@ -3,15 +3,19 @@
 use crate::index::Side;
 use crate::{Entry, Id, Offload, Stand};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after
 /// all.
-const LOOKED_AT: usize = 256;
+const LOOKED_AT: usize = if cfg!(test) { 64 } else { 256 };
 const TRIED: usize = if cfg!(test) { 64 } else { 8 };
 const ROUNDS: usize = 8;
 /// Rows that may make room for another, the cheapest by their own traffic.
 const CANDIDATES: usize = 4;
+
+/// Who waits: most traffic first, then who is here longest.
+pub(crate) type Waits = (Reverse<u64>, u64, Id);
 
 impl Offload {
     /// Is it among those that are tried again when there is room?
@@ -19,16 +23,15 @@ impl Offload {
         let Some(e) = self.flows.get(&id) else {
             return;
         };
-        let waits = e.state.stand == Stand::Full
-            || e.acl_denied
-            || e.mac_denied
-            || e.class_denied
-            || self.no_set(e);
+        let waits = e.state.stand == Stand::Full || e.acl_denied || e.mac_denied || self.no_set(e);
+        let pair = !waits && e.class_denied;
         let entry = (Reverse(e.flow.traffic), e.since, id);
-        if waits {
-            self.denied.insert(entry);
-        } else {
-            self.denied.remove(&entry);
+        for (list, to) in [(&mut self.denied, waits), (&mut self.no_pair, pair)] {
+            if to {
+                list.insert(entry);
+            } else {
+                list.remove(&entry);
+            }
         }
     }
 
@@ -42,8 +45,8 @@ impl Offload {
             e.acl_denied |= acl;
             e.mac_denied |= mac;
             e.class_denied |= class;
-            self.denied.insert((Reverse(e.flow.traffic), e.since, id));
         }
+        self.note(id);
         self.wake(id);
     }
 
@@ -70,14 +73,15 @@ impl Offload {
     /// While a table has more than fits, somebody leaves it.
     pub(crate) fn overflow(&mut self) {
         loop {
-            if self.acl_used > self.chip.acl.size {
-                let Some(id) = self.victim() else { break };
-                self.deny(id, true, false, false);
-            } else if self.class_over() {
+            // Pairs first: each that goes gives a line of the ACL back, and nobody else has to leave for it
+            if self.class_over() {
                 let Some((_, _, id)) = self.in_class.first().copied() else {
                     break;
                 };
                 self.deny(id, false, false, true);
+            } else if self.acl_used > self.chip.acl.size {
+                let Some(id) = self.victim() else { break };
+                self.deny(id, true, false, false);
             } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
                 let Some((_, _, id)) = self.in_mac.first().copied() else {
                     break;
@@ -102,25 +106,42 @@ impl Offload {
 
     /// Did anything change? Who was tried in vain may have made another leave.
     fn round(&mut self) -> bool {
-        let from = self.resume.take().unwrap_or((Reverse(u64::MAX), 0, 0));
-        let rest = self.denied.range(from..).chain(self.denied.range(..from));
-        let waiting: Vec<_> = rest.take(LOOKED_AT).copied().collect();
         let full = |o: &Offload| {
             (
                 o.acl_used,
                 o.mac_used,
                 o.class_used,
                 o.turned,
-                o.denied.len(),
+                o.denied.len() + o.no_pair.len(),
             )
         };
         let before = full(self);
+        let (waiting, next) = Offload::next(&self.denied, self.resume.take());
+        self.resume = self.attempt(waiting, next);
+        // Who waits for a pair alone has rows that trap, or needs none
+        if !self.class_full() {
+            let (waiting, next) = Offload::next(&self.no_pair, self.resume_pair.take());
+            self.resume_pair = self.attempt(waiting, next);
+        }
+        full(self) != before
+    }
+
+    /// So many as are looked at, from there on round the list, and who is behind these.
+    fn next(list: &BTreeSet<Waits>, from: Option<Waits>) -> (Vec<Waits>, Option<Waits>) {
+        let from = from.unwrap_or((Reverse(u64::MAX), 0, 0));
+        let rest = list.range(from..).chain(list.range(..from));
+        let mut waiting: Vec<_> = rest.take(LOOKED_AT + 1).copied().collect();
+        let next = waiting.get(LOOKED_AT).copied();
+        waiting.truncate(LOOKED_AT);
+        (waiting, next)
+    }
+
+    /// Tries these, and says where the next change goes on.
+    fn attempt(&mut self, waiting: Vec<Waits>, next: Option<Waits>) -> Option<Waits> {
         let mut missed = 0;
         for at in waiting {
             if missed >= TRIED {
-                // Here the next change goes on
-                self.resume = Some(at);
-                break;
+                return Some(at);
             }
             let id = at.2;
             let Some(e) = self.flows.get(&id) else {
@@ -142,7 +163,7 @@ impl Offload {
                 missed += 1;
             }
         }
-        full(self) != before
+        next
     }
 
     /// Tries once more.
@@ -203,8 +224,10 @@ impl Offload {
                 list.insert((traffic, Reverse(since), id));
             }
         }
-        if self.denied.remove(&(Reverse(old), since, id)) {
-            self.denied.insert((Reverse(traffic), since, id));
+        for list in [&mut self.denied, &mut self.no_pair] {
+            if list.remove(&(Reverse(old), since, id)) {
+                list.insert((Reverse(traffic), since, id));
+            }
         }
         let Some(e) = self.flows.get(&id).filter(|e| e.state.real) else {
             return;
@@ -234,9 +257,10 @@ impl Offload {
             return;
         };
         let waits = |id: &Id| self.flows.get(id).is_some_and(|e| e.class_denied);
-        let first = self.denied.iter().take(LOOKED_AT);
-        let first = first.map(|(t, _, id)| (t.0, *id)).find(|(_, id)| waits(id));
-        let Some((_, id)) = first.filter(|(most, _)| *most > least.saturating_mul(2)) else {
+        let both = self.denied.iter().take(LOOKED_AT);
+        let both = both.filter(|(_, _, id)| waits(id)).take(1);
+        let first = both.chain(self.no_pair.first()).min().copied();
+        let Some((_, _, id)) = first.filter(|(t, _, _)| t.0 > least.saturating_mul(2)) else {
             return;
         };
         if let Some(e) = self.flows.get_mut(&id) {
@@ -249,17 +273,18 @@ impl Offload {
     /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
     pub(crate) fn swap(&mut self) {
         self.swap_pairs();
-        let Some((Reverse(most), _, id)) = self.denied.first().copied() else {
+        let full = |id: &Id| {
+            let e = self.flows.get(id);
+            e.is_some_and(|e| e.state.stand == Stand::Full)
+        };
+        let mut first = self.denied.iter().take(LOOKED_AT);
+        let Some((Reverse(most), _, id)) = first.find(|(_, _, id)| full(id)).copied() else {
             return;
         };
         let Some((least, _, _)) = self.in_acl.first().copied() else {
             return;
         };
-        let full = self
-            .flows
-            .get(&id)
-            .is_some_and(|e| e.state.stand == Stand::Full);
-        if full && most > least.saturating_mul(2) {
+        if most > least.saturating_mul(2) {
             if let Some(e) = self.flows.get_mut(&id) {
                 e.acl_denied = false;
             }

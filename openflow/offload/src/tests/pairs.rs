@@ -248,6 +248,101 @@ fn pairs_are_few() {
     assert_eq!(pairs(&w), [] as [u32; 0]);
 }
 
+/// A chip with three groups and so many lines of the ACL, and 100 flows that write, `n` its number.
+fn crowded(lines: u32) -> Offload {
+    let mut chip = tables::vsc9953(MacLookup::Vlan);
+    chip.acl.size = lines;
+    if let Some(c) = &mut chip.class {
+        c.groups = 3;
+    }
+    let mut o = Offload::new(chip);
+    for n in 0..100 {
+        o.add(
+            n,
+            flow(
+                5,
+                &[(Field::VlanVid, PRESENT | (2 + u128::from(n)))],
+                vid(2, 7),
+            ),
+        );
+    }
+    o
+}
+
+fn deny(port: u128, traffic: u64) -> Flow {
+    Flow {
+        traffic,
+        ..flow(5, &[(Field::InPort, port), NO_TAG], Wanted::Act(Act::Drop))
+    }
+}
+
+/// Of who has to leave, those go first for which there is no group: nobody else gives way for them.
+#[test]
+fn pairs_too_many_take_nothing_from_others() {
+    let mut o = crowded(6);
+    o.add(
+        200,
+        flow(9, &[(Field::EthType, 0x88cc)], Wanted::Act(Act::Cpu)),
+    );
+    assert_eq!(o.usage().groups_used, 0);
+    for port in 1..=3 {
+        o.add(300 + port as u32, deny(port, 1));
+    }
+    o.remove(200);
+    let u = o.usage();
+    assert_eq!((u.groups_used, u.acl_used), (3, 6));
+    for (id, e) in &o.flows {
+        assert!(!e.acl_denied, "flow {id} gave way");
+    }
+}
+
+/// Who waits for a pair is in nobody's way, however many these are.
+#[test]
+fn who_waits_for_a_pair_lets_others_by() {
+    let mut o = crowded(4);
+    o.add(300, deny(1, 1));
+    o.add(301, deny(2, 1));
+    let stands = |o: &Offload, id: u32| o.flows[&id].state.stand;
+    assert_eq!(stands(&o, 301), Stand::Full);
+    assert_eq!(o.usage().denied, 98);
+    o.remove(300);
+    assert_eq!(stands(&o, 301), Stand::Acl { wide: false });
+    o.add(302, deny(3, 1));
+    assert_eq!(stands(&o, 302), Stand::Full);
+    // Who waits for a pair has more traffic
+    let mut all: Vec<(u32, u64)> = (0..100).map(|n| (n, 50)).collect();
+    all.push((302, 10));
+    o.measured(&all);
+    assert_eq!(stands(&o, 302), Stand::Acl { wide: false });
+    assert_eq!(o.usage().groups_used, 3);
+}
+
+/// Who is behind those that are looked at after one change is looked at after the next.
+#[test]
+fn nobody_is_left_behind() {
+    let mut chip = tables::vsc9953(MacLookup::Vlan);
+    chip.acl.size = 1;
+    // None of these fits into one line
+    let two = |n: u32| {
+        let all = [IP4, (Field::Ipv4Src, u128::from(n))];
+        flow(5, &all, Wanted::Act(Act::Drop))
+    };
+    for r in crate::expand::expand(&chip.acl, &two(0).fields) {
+        chip.acl.kinds[r.kind].lines = 2;
+    }
+    let mut o = Offload::new(chip);
+    o.add(1, deny(1, 1));
+    for n in 0..100 {
+        o.add(100 + n, two(n));
+    }
+    assert_eq!(o.flows[&100].lines(Stand::Acl { wide: true }), 2);
+    o.add(300, deny(3, 1));
+    assert_eq!(o.flows[&300].state.stand, Stand::Full);
+    o.remove(1);
+    o.measured(&[]);
+    assert_eq!(o.flows[&300].state.stand, Stand::Acl { wide: false });
+}
+
 /// The random flows of the property tests are such often enough.
 #[test]
 fn pairs_are_met() {
