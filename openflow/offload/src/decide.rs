@@ -50,7 +50,7 @@ impl Offload {
         for g in covered {
             self.wake(g);
         }
-        self.wake_writers(&value_of, &mask_of, place);
+        self.wake_pairs(&value_of, &mask_of, place);
     }
 
     pub(crate) fn leave(&mut self, id: Id) {
@@ -82,7 +82,7 @@ impl Offload {
                 self.wake(g);
             }
         }
-        self.wake_writers(&e.value, &e.mask, e.place);
+        self.wake_kept_out(&e);
         self.gone.push(*e);
     }
 
@@ -617,6 +617,10 @@ impl Offload {
                 continue;
             };
             e.queued = false;
+            self.look_in_front(id);
+            let Some(e) = self.flows.get(&id) else {
+                continue;
+            };
             let mut price = e.price;
             let state = self.judge(id, &mut price);
             if let Some(e) = self.flows.get_mut(&id) {

@@ -337,6 +337,8 @@ pub(crate) struct Entry {
     pub class: Vec<Row>,
     /// Does it need these, and would they do?
     pub writes: bool,
+    /// Why it is no pair, where that is a flow in front that meets it: one of these.
+    pub kept_out: Option<Id>,
     /// Of its pair; 0: it has none.
     pub group: u8,
     pub state: State,
@@ -585,6 +587,7 @@ impl Offload {
             rows,
             class: Vec::new(),
             writes: false,
+            kept_out: None,
             group: 0,
             state: ABSENT,
             acl_denied: false,

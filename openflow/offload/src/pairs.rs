@@ -17,7 +17,8 @@ use crate::index::Side;
 use crate::order::Place;
 use crate::plan::Job;
 use crate::tables::{self, Classify};
-use crate::{Act, Entry, Id, Offload, Only, Rewrite, Tagging, Write};
+use crate::{Act, Entry, Id, Offload, Only, Rewrite, Stand, Tagging, Write};
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::{Field, Oxm, oxm};
@@ -103,7 +104,7 @@ impl Offload {
 
     /// May it stand as a pair?
     pub(crate) fn pairs(&self, e: &Entry) -> bool {
-        e.writes && !e.acl_denied && !e.class_denied && self.meets_in_front(e).is_none()
+        e.writes && !e.acl_denied && !e.class_denied && e.kept_out.is_none()
     }
 
     /// Is there room for one more pair?
@@ -122,17 +123,57 @@ impl Offload {
         self.class_used >= self.class_size() || self.in_class.len() as u32 >= self.groups_size()
     }
 
-    /// A flow has come or gone: those behind that write, and that it meets, are decided.
-    pub(crate) fn wake_writers(&mut self, value: &Key, mask: &Key, place: Place) {
+    /// Before it is decided: who keeps it from being a pair?
+    pub(crate) fn look_in_front(&mut self, id: Id) {
+        let could = |e: &&Box<Entry>| e.writes && !e.acl_denied && !e.class_denied;
+        let e = self.flows.get(&id).filter(could);
+        let by = e.and_then(|e| self.meets_in_front(e));
+        if let Some(e) = self.flows.get_mut(&id) {
+            e.kept_out = by;
+        }
+    }
+
+    /// A flow has come: pairs behind it that it meets are decided. Of others that write nothing changes, and pairs are few.
+    pub(crate) fn wake_pairs(&mut self, value: &Key, mask: &Key, place: Place) {
+        let met = |e: &Entry| {
+            let both = mask.and(&e.mask);
+            value.and(&both) == e.value.and(&both) && self.order.cmp(e.place, place).is_gt()
+        };
+        let pairs = self.in_class.iter().map(|(_, _, id)| *id);
+        let met = pairs.filter(|id| self.flows.get(id).is_some_and(|e| met(e)));
+        for g in met.collect::<Vec<_>>() {
+            self.wake(g);
+        }
+    }
+
+    /// A flow is gone: of those that it kept from being a pair as many are decided as there are groups free. The others
+    /// wait for one.
+    pub(crate) fn wake_kept_out(&mut self, gone: &Entry) {
         let mut behind = Vec::new();
+        let (value, mask) = (&gone.value, &gone.mask);
         let _ = self
             .writers
-            .meets(&self.order, value, mask, place, Side::Behind, |g| {
-                behind.push(g);
+            .meets(&self.order, value, mask, gone.place, Side::Behind, |g| {
+                if let Some(e) = self.flows.get(&g)
+                    && e.kept_out == Some(gone.place.id)
+                    && !matches!(e.state.stand, Stand::Dead(_))
+                {
+                    behind.push((Reverse(e.flow.traffic), e.since, g));
+                }
                 ControlFlow::Continue(())
             });
-        for g in behind {
-            self.wake(g);
+        let free = (self.groups_size() as usize).saturating_sub(self.in_class.len());
+        if behind.len() > free {
+            behind.sort_unstable();
+        }
+        for (n, (_, _, id)) in behind.into_iter().enumerate() {
+            if n < free {
+                self.wake(id);
+            } else if let Some(e) = self.flows.get_mut(&id) {
+                e.kept_out = None;
+                e.class_denied = true;
+                self.note(id);
+            }
         }
     }
 

@@ -4,7 +4,8 @@ use super::model::{PRESENT, World};
 use super::property::{ops, packets, play};
 use crate::tables::{self, MacLookup};
 use crate::{
-    Act, FIRST_GROUP, Flow, NotPair, Offload, PortMask, Rewrite, Stand, Tagging, Wanted, Why, Write,
+    Act, Chain, Change, FIRST_GROUP, Flow, NotPair, Offload, PortMask, Rewrite, Stand, Tagging,
+    Wanted, Why, Write,
 };
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -248,23 +249,26 @@ fn pairs_are_few() {
     assert_eq!(pairs(&w), [] as [u32; 0]);
 }
 
-/// A chip with three groups and so many lines of the ACL, and 100 flows that write, `n` its number.
-fn crowded(lines: u32) -> Offload {
+/// A flow that writes, of many.
+fn writer(n: u32) -> Flow {
+    let vlan = (Field::VlanVid, PRESENT | (2 + u128::from(n)));
+    flow(5, &[vlan], vid(2, 7))
+}
+
+/// A chip with three groups and so many lines of the ACL.
+fn three(lines: u32) -> Offload {
     let mut chip = tables::vsc9953(MacLookup::Vlan);
     chip.acl.size = lines;
     if let Some(c) = &mut chip.class {
         c.groups = 3;
     }
-    let mut o = Offload::new(chip);
+    Offload::new(chip)
+}
+
+fn crowded(lines: u32) -> Offload {
+    let mut o = three(lines);
     for n in 0..100 {
-        o.add(
-            n,
-            flow(
-                5,
-                &[(Field::VlanVid, PRESENT | (2 + u128::from(n)))],
-                vid(2, 7),
-            ),
-        );
+        o.add(n, writer(n));
     }
     o
 }
@@ -279,20 +283,43 @@ fn deny(port: u128, traffic: u64) -> Flow {
 /// Of who has to leave, those go first for which there is no group: nobody else gives way for them.
 #[test]
 fn pairs_too_many_take_nothing_from_others() {
-    let mut o = crowded(6);
-    o.add(
-        200,
-        flow(9, &[(Field::EthType, 0x88cc)], Wanted::Act(Act::Cpu)),
-    );
-    assert_eq!(o.usage().groups_used, 0);
+    let mut o = three(6);
     for port in 1..=3 {
         o.add(300 + port as u32, deny(port, 1));
     }
-    o.remove(200);
+    let add = |id| Change::Add {
+        id,
+        flow: writer(id),
+        chain: Chain::default(),
+    };
+    o.batch((0..100).map(add).collect());
     let u = o.usage();
     assert_eq!((u.groups_used, u.acl_used), (3, 6));
     for (id, e) in &o.flows {
         assert!(!e.acl_denied, "flow {id} gave way");
+    }
+}
+
+/// Of many that one flow keeps from being pairs, so many are decided as there are groups, and the pairs when it comes again.
+#[test]
+fn one_in_front_of_many_decides_few() {
+    let mut o = crowded(100);
+    let lldp = || flow(9, &[(Field::EthType, 0x88cc)], Wanted::Act(Act::Cpu));
+    for _ in 0..3 {
+        o.come(200, lldp(), Chain::default());
+        assert!(o.queue.len() <= 4, "{} come", o.queue.len());
+        o.decide();
+        assert_eq!(o.usage().groups_used, 0);
+        // Those that waited are tried, and then it is this one that keeps them out
+        for _ in 0..9 {
+            o.measured(&[]);
+        }
+        assert!(o.flows.values().filter(|e| e.kept_out == Some(200)).count() > 50);
+        o.leave(200);
+        assert!(o.queue.len() <= 3, "{} go", o.queue.len());
+        o.decide();
+        o.plan();
+        assert_eq!((o.usage().groups_used, o.usage().denied), (3, 97));
     }
 }
 
