@@ -521,8 +521,8 @@ impl Offload {
                 }
             }
         }
-        if old.real != new.real {
-            if new.real {
+        if old.priced() != new.priced() {
+            if new.priced() {
                 self.real
                     .insert_weighed(&answers.0, &answers.1, place, worth.0);
             } else {
@@ -544,7 +544,7 @@ impl Offload {
                     });
             }
         }
-        if old.real != new.real {
+        if old.priced() != new.priced() {
             front.extend(self.widened_over(&value, &mask, place));
         }
         // Those behind
@@ -569,8 +569,8 @@ impl Offload {
                 e.price = None;
             }
         }
-        if old.real != new.real {
-            self.reprice(id, new.real);
+        if old.priced() != new.priced() {
+            self.reprice(id, new.priced());
         }
         self.count_turned(id, was);
         self.touched.push(id);

@@ -301,6 +301,11 @@ pub(crate) struct Price {
 }
 
 impl State {
+    /// Does it answer where rows of flows in front would trap it? Of pairs the group's row is in front of all.
+    fn priced(self) -> bool {
+        self.real && self.stand != Stand::Pair
+    }
+
     /// What of it counts for the places of those in front.
     fn seen(self) -> (Option<Stand>, bool) {
         let stand = matches!(self.stand, Stand::Acl { .. } | Stand::Mac).then_some(self.stand);
@@ -382,7 +387,7 @@ pub struct Offload {
     pub(crate) writers: Index,
     /// Flows that only the MAC table can do, wherever they stand.
     pub(crate) lossy: Index,
-    /// Flows that answer in the chip.
+    /// Flows that answer in the chip, but for pairs: no row of another is in front of these.
     pub(crate) real: Index,
     /// Flows that nothing keeps from those behind them.
     pub(crate) holes: Index,

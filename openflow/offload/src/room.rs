@@ -203,7 +203,7 @@ impl Offload {
         if old == traffic {
             return;
         }
-        let real = e.state.real;
+        let real = e.state.priced();
         let (place, answers) = (e.place, e.answers());
         if real {
             self.reprice(id, false);

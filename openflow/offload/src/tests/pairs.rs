@@ -391,3 +391,27 @@ fn pairs_are_met() {
     }
     assert!(pairs > 100 && small > 50, "{pairs} {small}");
 }
+
+/// No row traps a pair, so a pair is no reason against rows that trap.
+#[test]
+fn pairs_have_no_price() {
+    let station = |n: u128| (Field::EthSrc, n);
+    let host = (Field::Ipv4Src, 0x0a00_0001);
+    let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+    let with = |traffic, f: Flow| Flow { traffic, ..f };
+    o.add(
+        1,
+        with(10, flow(1, &[IP4, host], Wanted::Act(Act::port(3)))),
+    );
+    o.add(2, with(1000, flow(5, &[VLAN1, IP4, station(2)], vid(2, 7))));
+    o.add(3, flow(9, &[IP4, host, station(3)], Wanted::Act(Act::Drop)));
+    let stands = |o: &Offload| [2, 3].map(|id| o.flows[&id].state.stand);
+    assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
+    o.measured(&[(2, 2000)]);
+    assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
+    // As rows alone it would be one
+    o.add(4, flow(9, &[VLAN1, IP4], Wanted::Act(Act::port(4))));
+    assert_ne!(stands(&o)[0], Stand::Pair);
+    o.remove(4);
+    assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
+}

@@ -210,7 +210,8 @@ fn places(w: &World) -> Vec<Placed> {
         }
         let weighed = !wide.is_empty() || !answers && !lossy.is_empty();
         if needed && weighed {
-            let real = placed.iter().filter(|g| g.real);
+            // No row is in front of a pair's
+            let real = placed.iter().filter(|g| g.real && g.stand != Stand::Pair);
             let (mut trapped, mut turned) = (64 * pushed, 0);
             for g in real {
                 if meet(&g.flow.fields, &flow.fields) {
@@ -274,7 +275,8 @@ pub fn judge(w: &World) {
         let p = &placed[at];
         let e = &w.offload.flows[&first];
         let trapped = placed.iter().any(|g| {
-            matches!(g.stand, Stand::Acl { .. })
+            p.stand != Stand::Pair
+                && matches!(g.stand, Stand::Acl { .. })
                 && w.offload.flows[&g.id].wide()
                 && g.rows.iter().any(|r| packet.matches(r))
         });
