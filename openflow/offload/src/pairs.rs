@@ -17,7 +17,7 @@ use crate::index::Side;
 use crate::order::Place;
 use crate::plan::Job;
 use crate::tables::{self, Classify};
-use crate::{Act, Entry, Id, Offload, Only, Rewrite, Stand, Tagging, Write};
+use crate::{Act, Entry, Id, NotPair, Offload, Only, Rewrite, Stand, Tagging, Write};
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
@@ -36,17 +36,32 @@ fn tagged(fields: &[Oxm]) -> Option<bool> {
     (vid.mask & present != 0).then_some(vid.value & present != 0)
 }
 
-/// Is it known of these packets that this can be written into them, as it is meant?
-pub(crate) fn fits(fields: &[Oxm], rewrite: Rewrite) -> bool {
+/// Is it known of these packets that this can be written into them, as it is meant? If not: why.
+pub(crate) fn unfit(fields: &[Oxm], rewrite: Rewrite) -> Option<NotPair> {
     let ip = |o: &Oxm| o.field == Field::EthType && matches!(o.value, 0x0800 | 0x86dd);
-    let vid = rewrite.vid.is_none_or(|v| (1..=4094).contains(&v));
     let written = (rewrite.vid, rewrite.pcp) != (None, None);
-    let tag = match rewrite.tag {
-        Tagging::Stays => !written || tagged(fields) == Some(true),
-        Tagging::Comes => rewrite.vid.is_some() && tagged(fields) == Some(false),
-        Tagging::Goes => !written && tagged(fields) == Some(true),
+    // With a tag, without one, or whatever
+    let wanted = match rewrite.tag {
+        Tagging::Stays => written.then_some(true),
+        Tagging::Comes => Some(false),
+        Tagging::Goes => Some(true),
     };
-    vid && tag && (rewrite.dscp.is_none() || fields.iter().any(ip))
+    let both = match rewrite.tag {
+        Tagging::Stays => false,
+        Tagging::Comes => rewrite.vid.is_none(),
+        Tagging::Goes => written,
+    };
+    match (wanted, tagged(fields)) {
+        (Some(_), None) => return Some(NotPair::Tag),
+        (Some(false), Some(true)) => return Some(NotPair::HasTag),
+        (Some(true), Some(false)) => return Some(NotPair::NoTag),
+        _ => {}
+    }
+    let vid = rewrite.vid.is_none_or(|v| (1..=4094).contains(&v));
+    if both || !vid {
+        return Some(NotPair::Written);
+    }
+    (rewrite.dscp.is_some() && !fields.iter().any(ip)).then_some(NotPair::NotIp)
 }
 
 impl Offload {
@@ -74,7 +89,7 @@ impl Offload {
             && only != Some(Only::Mac)
             && tables::redirects(acl, ports)
             && tables::writes(c.rows.rewrites, rewrite)
-            && fits(fields, rewrite)
+            && unfit(fields, rewrite).is_none()
     }
 
     /// The rows that classify all packets of a flow, and no others. Of one that does not write the list is empty; rows that

@@ -32,6 +32,14 @@ pub enum NotMac {
 pub enum NotPair {
     /// Of its packets it is not known whether they have a tag.
     Tag,
+    /// They have one, where one comes.
+    HasTag,
+    /// They have none, where it is written or goes.
+    NoTag,
+    /// What is to be in the tag no tag can have, or none is left to have it.
+    Written,
+    /// It is not known that they are IP's.
+    NotIp,
     /// What classifies has no place for these.
     Match(Vec<Field>),
     /// This flow in front meets it, and its packets would be classified as well.
@@ -206,8 +214,8 @@ impl Offload {
             return None;
         }
         if !e.writes {
-            if !pairs::fits(&e.flow.fields, rewrite) {
-                return Some(NotPair::Tag);
+            if let Some(not) = pairs::unfit(&e.flow.fields, rewrite) {
+                return Some(not);
             }
             let rows = expand::expand(class, &e.flow.fields);
             let wide = rows.iter().find(|r| !r.exact)?;
@@ -438,6 +446,10 @@ impl NotPair {
     fn needs(&self) -> String {
         match self {
             NotPair::Tag => "a match that says whether there is a tag".to_owned(),
+            NotPair::HasTag => "a match of packets without a tag".to_owned(),
+            NotPair::NoTag => "a match of packets with a tag".to_owned(),
+            NotPair::Written => "a VLAN id of 1 to 4094 in a tag that stays or comes".to_owned(),
+            NotPair::NotIp => "a match on IPv4 or IPv6".to_owned(),
             NotPair::Match(fields) => format!("a match without {}", names(fields)),
             NotPair::Front(by) => format!("that flow {by} in front goes, or matches less"),
             NotPair::Full { needs, free, .. } => {
@@ -452,6 +464,10 @@ impl fmt::Display for NotPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotPair::Tag => f.write_str("its match does not say whether there is a tag"),
+            NotPair::HasTag => f.write_str("its packets have a tag already"),
+            NotPair::NoTag => f.write_str("its packets have no tag"),
+            NotPair::Written => f.write_str("there is no such tag"),
+            NotPair::NotIp => f.write_str("its match does not say that it is IP"),
             NotPair::Match(fields) => write!(f, "that has no place for {}", names(fields)),
             NotPair::Front(by) => write!(f, "flow {by} in front meets it"),
             NotPair::Full { needs, free, size } => {

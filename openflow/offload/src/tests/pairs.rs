@@ -154,6 +154,11 @@ fn what_can_be_written_depends_on_the_match() {
         ..PLAIN
     };
     let pop = tag(Tagging::Goes);
+    let to0 = Rewrite {
+        vid: Some(0),
+        ..PLAIN
+    };
+    let mut words = std::collections::BTreeSet::new();
     let yes = Ok(());
     let no_tag = Err(NotPair::Tag);
     for (fields, rewrite, is) in [
@@ -163,8 +168,12 @@ fn what_can_be_written_depends_on_the_match() {
         (&[IP4], dscp, yes.clone()),
         (&[PORT1], pcp, no_tag.clone()),
         (&[PORT1], pop, no_tag.clone()),
-        (&[VLAN1], push, no_tag.clone()),
-        (&[NO_TAG], pop, no_tag.clone()),
+        (&[VLAN1], push, Err(NotPair::HasTag)),
+        (&[NO_TAG], pop, Err(NotPair::NoTag)),
+        (&[NO_TAG], pcp, Err(NotPair::NoTag)),
+        (&[PORT1], dscp, Err(NotPair::NotIp)),
+        (&[VLAN1], to0, Err(NotPair::Written)),
+        (&[NO_TAG], tag(Tagging::Comes), Err(NotPair::Written)),
         (
             &[VLAN1, IP4, (Field::IpEcn, 1)],
             pcp,
@@ -181,9 +190,11 @@ fn what_can_be_written_depends_on_the_match() {
                     panic!("{fields:?}: {why}");
                 };
                 assert_eq!(*told, not, "{fields:?}");
+                words.insert(told.to_string());
             }
         }
     }
+    assert_eq!(words.len(), 6, "{words:?}");
     // A chip that classifies nothing, and one whose rows write by themselves
     let mut o = Offload::new(tables::tiny(MacLookup::Vlan));
     o.add(1, flow(5, &[VLAN1], out(2, pop)));
