@@ -131,7 +131,7 @@ pub(crate) fn known(
 pub(crate) struct Sizes {
     /// Lines of the list that are free.
     pub lines: u32,
-    /// Of those that classify.
+    /// Of those that classify, if lists can do that.
     pub class: u32,
     pub counters: u32,
     pub sets: u32,
@@ -175,7 +175,7 @@ impl Known {
             let free = p.size.saturating_sub(p.used + p.in_flight + p.committed);
             match tandem_abi::get_name(&p.name).as_str() {
                 name if name == self.lines => (s.lines, told) = (free, true),
-                name if name == self.class => s.class = free,
+                name if name == self.class && self.chip.class.is_some() => s.class = free,
                 "acl-counter" => s.counters = free,
                 "multicast-group" => s.sets = free,
                 "vlan" => s.domains = free,
@@ -219,4 +219,27 @@ pub(crate) fn check(lookup: Lookup, profile: &str, sizes: &Sizes) -> Result<(), 
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a device that classifies nothing for it the pool is nobody's: a decision is not told of lines that it never has.
+    #[test]
+    fn lines_of_lists_that_classify_nothing() {
+        let mut pool = raw::tnd_pool {
+            size: 100,
+            ..Default::default()
+        };
+        let mut sizes = |classes| {
+            let known = known("nxp-t1040", Lookup::Vlan, Slice::default(), classes).unwrap();
+            let pools = ["is2-tcam", "is1-tcam"].map(|name| {
+                tandem_abi::set_name(&mut pool.name, name);
+                pool
+            });
+            known.sizes(pools.into_iter()).unwrap().class
+        };
+        assert_eq!((sizes(true), sizes(false)), (100, 0));
+    }
 }
