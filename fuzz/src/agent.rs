@@ -179,7 +179,7 @@ impl World {
         if self.agent.output(id).is_empty()
             && self.agent.conn(id).is_some_and(|c| c.end().is_some())
         {
-            self.agent.disconnected(id);
+            self.agent.disconnected(id, self.now);
             self.read.remove(&id);
         }
     }
@@ -254,7 +254,7 @@ impl World {
                     }
                     (6..=7, Some(id)) => self.agent.deaf(id),
                     (8..=9, Some(id)) => {
-                        self.agent.disconnected(id);
+                        self.agent.disconnected(id, self.now);
                         self.read.remove(&id);
                     }
                     (12, _) if self.kept.is_some() => {
@@ -284,7 +284,7 @@ impl World {
     /// Whatever was: with a chip that does what it is told, a controller that comes now has its barrier answered.
     fn end(&mut self) {
         for id in self.read.keys().copied().collect::<Vec<_>>() {
-            self.agent.disconnected(id);
+            self.agent.disconnected(id, self.now);
         }
         self.read.clear();
         let version = self.agent.datapath().version();

@@ -140,9 +140,9 @@ impl Offload {
 
     /// Before it is decided: who keeps it from being a pair?
     pub(crate) fn look_in_front(&mut self, id: Id) {
-        let could = |e: &&Box<Entry>| e.writes && !e.acl_denied && !e.class_denied;
-        let e = self.flows.get(&id).filter(could);
-        let by = e.and_then(|e| self.meets_in_front(e));
+        let e = self.flows.get(&id);
+        let could = e.filter(|e| e.writes && !e.acl_denied && !e.class_denied);
+        let by = could.and_then(|e| self.meets_in_front(e));
         if let Some(e) = self.flows.get_mut(&id) {
             e.kept_out = by;
         }

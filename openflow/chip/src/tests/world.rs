@@ -619,11 +619,7 @@ impl World {
 
     pub fn fragments(&mut self, drop: bool) {
         self.no_fragments = drop;
-        let what = if drop {
-            Fragments::Drop
-        } else {
-            Fragments::Normal
-        };
+        let what = [Fragments::Normal, Fragments::Drop][usize::from(drop)];
         for s in [&mut self.soft, &mut self.whole] {
             s.set_config(what, 128, false);
         }
