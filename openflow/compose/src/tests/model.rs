@@ -428,12 +428,10 @@ impl World {
                 .pcp
                 .map(|v| set(Field::VlanPcp, u128::from(v))),
         );
-        actions.extend(
-            effect
-                .rewrite
-                .dscp
-                .map(|v| set(Field::IpDscp, u128::from(v))),
-        );
+        // what a bucket writes is for packets that have such a header, and a packet-out may not ask it of others
+        let is_ip = matches!(p.key.get(Field::EthType), 0x0800 | 0x86dd);
+        let dscp = effect.rewrite.dscp.filter(|_| is_ip);
+        actions.extend(dscp.map(|v| set(Field::IpDscp, u128::from(v))));
         match effect.tag {
             Tag::Keep => {}
             Tag::Pop => actions.push(Action::PopVlan),
