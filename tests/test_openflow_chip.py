@@ -553,8 +553,8 @@ def test_a_frame_on_paper_through_both(sw):
 
 
 def test_who_waits_for_a_chip_that_does_not_answer(sw):
-    """An asicd that is stopped forwards on when it goes on, so barriers wait for it; nobody else does, while attempts to
-    attach wait for its answer. Of one that has ended nothing passes: there is nothing to wait for."""
+    """An asicd that is stopped forwards on when it goes on, so barriers wait for it; nobody else does, while attempts
+    to attach wait for its answer. Of one that has ended nothing passes: there is nothing to wait for."""
     peer = sw.start("--probe", "600")
     other = sw.peer()
     both_ways(peer)

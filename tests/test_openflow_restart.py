@@ -274,7 +274,7 @@ def nothing_passes(chip):
 
 
 def passes_until_then(chip):
-    """asicd's status, if hosts reached each other before by the chip and the deadline had not passed by its own time."""
+    """asicd's status, if hosts reached each other by the chip, and the deadline had not passed by its own time."""
     answered = chip.pings(1, 2, 3)
     said = chip.get("/v1/status", "asicd")
     if said["deadline"]["silent_s"] >= SECONDS:

@@ -268,7 +268,8 @@ class ChipAgent(Agent):
 
     def is_entry(self, table, priority):
         """Is a flow, or a chain that it is in, an entry of the MAC table, which counts nothing?"""
-        flows = [f for f in self.get("ofagentd", "/v1/flows")["items"] if (f["table"], f["priority"]) == (table, priority)]
+        items = self.get("ofagentd", "/v1/flows")["items"]
+        flows = [f for f in items if (f["table"], f["priority"]) == (table, priority)]
         assert flows, (table, priority)
         return any("in the MAC table, " in f["why"] for f in flows)
 
