@@ -179,10 +179,10 @@ impl Rest {
         all.flatten()
     }
 
-    /// Members of multicast groups, in all bridges.
-    pub fn members(&self) -> impl Iterator<Item = &nl::MdbEntry> {
-        let all = self.of(Kind::Mdb).iter().filter_map(|o| match o {
-            nl::Object::Mdb(m) => Some(&m.entries),
+    /// Members of a bridge's multicast groups.
+    pub fn members(&self, bridge: u32) -> impl Iterator<Item = &nl::MdbEntry> {
+        let all = self.of(Kind::Mdb).iter().filter_map(move |o| match o {
+            nl::Object::Mdb(m) if m.bridge == bridge => Some(&m.entries),
             _ => None,
         });
         all.flatten()

@@ -359,6 +359,13 @@ pub fn is_own_by_tos(address: IpAddr, port: u16, rest: &Rest, ports: &[Port]) ->
     first.clone().any(|r| r.tos != 0) && first.any(|r| own(r))
 }
 
+/// Is it an address of the kernel's own, by any table?
+#[must_use]
+pub fn is_own(address: IpAddr, rest: &Rest) -> bool {
+    rest.routes()
+        .any(|r| r.kind == RTN_LOCAL && r.dst.contains(&address))
+}
+
 fn netdev<'a>(port: u16, rest: &'a Rest, ports: &[Port]) -> Option<&'a nl::Link> {
     let place = usize::from(port).checked_sub(1)?;
     rest.link(ports.get(place)?.ifindex)
@@ -371,15 +378,17 @@ pub fn has_unknown_setting(port: u16, rest: &Rest, ports: &[Port]) -> bool {
     settings.is_some_and(|p| p.neigh_suppress || p.other.is_some())
 }
 
-/// A group has such a port among its members, whoever of them gets a packet: one may be down, or isolated from where it came in.
+/// A group of the bridge that this port is in has such a port among its members, whoever of them gets a packet: one may be down, or
+/// isolated from where it came in.
 #[must_use]
-pub fn is_unknown_to_group(group: IpAddr, rest: &Rest, ports: &[Port]) -> bool {
+pub fn is_unknown_to_group(group: IpAddr, port: u16, rest: &Rest, ports: &[Port]) -> bool {
     let is_port = |n: u16, i: u32| netdev(n, rest, ports).is_some_and(|l| l.index == i);
     let unknown = |i: u32| {
         let mut all = 1..=ports.len() as u16;
         all.any(|n| is_port(n, i) && has_unknown_setting(n, rest, ports))
     };
-    let mut members = rest.members();
+    let bridge = inside(port, rest, ports);
+    let mut members = bridge.into_iter().flat_map(|b| rest.members(b));
     members.any(|m| m.group == nl::MdbGroup::Ip(group) && unknown(m.ifindex))
 }
 

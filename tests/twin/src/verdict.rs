@@ -204,8 +204,9 @@ const SURPLUS: &[(u16, Holds)] = &[
     (raw::TND_TRAP_L2_MULTICAST, |case| {
         let mut out = case.answer.out.iter();
         let group = || Packet::of(&case.probe.frame.0).map(|p| p.dst);
+        let unknown = |g| paths::is_unknown_to_group(g, case.probe.port, case.rest, case.ports);
         out.any(|o| paths::has_unknown_setting(o.port, case.rest, case.ports))
-            || group().is_some_and(|g| paths::is_unknown_to_group(g, case.rest, case.ports))
+            || group().is_some_and(unknown)
     }),
     (raw::TND_TRAP_ROUTE, |case| {
         Packet::of(&case.probe.frame.0).is_some_and(|p| paths::is_beyond(&p, case.rest))
@@ -227,9 +228,12 @@ const SURPLUS: &[(u16, Holds)] = &[
     (raw::TND_TRAP_UNSUPPORTED, has_rules),
     // ... and what is an own address by the tables that they have nothing to do with is looked for first
     (raw::TND_TRAP_LOCAL, has_rules),
-    // ... or where it claims to come from: the kernel asks the rules as if it had come in where it leaves, and one that says nothing of
-    // that lets it pass (net/ipv4/fib_frontend.c `__fib_validate_source`)
-    (raw::TND_TRAP_ERROR, has_rules),
+    // ... or where it claims to come from, an own address: the kernel asks the rules as if it had come in where it leaves, and one that
+    // says nothing of that lets it pass (net/ipv4/fib_frontend.c `__fib_validate_source`; IPv6 asks no such thing)
+    (raw::TND_TRAP_ERROR, |case| {
+        let packet = Packet::of(&case.probe.frame.0).filter(|p| p.src.is_ipv4());
+        packet.is_some_and(|p| paths::is_own(p.src, case.rest)) && has_rules(case)
+    }),
 ];
 
 /// There are policy rules beyond the kernel's own.

@@ -467,7 +467,7 @@ fn a_setting_that_the_chip_does_not_know_is_one_of_that_port() {
 /// A member of the packet's group has a setting that the chip does not know, and gets no packet itself: the group is the kernel's.
 #[test]
 fn a_group_with_such_a_member_is_the_kernels() {
-    let group = |neigh_suppress, member: u32, group: [u8; 4]| {
+    let group = |neigh_suppress, member: u32, group: [u8; 4], of: u32| {
         let mut all = bridge(nl::BridgeInfo::default(), &[(1, FORWARDING, true)]);
         let nl::Object::Link(mut l) = link(3, 3, true) else {
             unreachable!()
@@ -478,7 +478,7 @@ fn a_group_with_such_a_member_is_the_kernels() {
         });
         all.push(nl::Object::Link(l));
         all.push(nl::Object::Mdb(nl::Mdb {
-            bridge: 10,
+            bridge: of,
             entries: vec![nl::MdbEntry {
                 ifindex: member,
                 vlan: 0,
@@ -492,10 +492,11 @@ fn a_group_with_such_a_member_is_the_kernels() {
         given(raw::TND_TRAP_L2_MULTICAST, |_| {}, &all)
     };
     let to = [10, 9, 0, 1];
-    assert_eq!(group(true, 3, to), Surplus::Allowed);
-    assert_eq!(group(false, 3, to), Surplus::Wrong);
-    assert_eq!(group(true, 1, to), Surplus::Wrong);
-    assert_eq!(group(true, 3, [10, 9, 0, 2]), Surplus::Wrong);
+    assert_eq!(group(true, 3, to, 10), Surplus::Allowed);
+    assert_eq!(group(false, 3, to, 10), Surplus::Wrong);
+    assert_eq!(group(true, 1, to, 10), Surplus::Wrong);
+    assert_eq!(group(true, 3, [10, 9, 0, 2], 10), Surplus::Wrong);
+    assert_eq!(group(true, 3, to, 11), Surplus::Wrong);
 }
 
 /// The kernel asks policy rules where a packet claims to come from, as if it had come in where it leaves.
@@ -513,9 +514,18 @@ fn policy_rules_may_let_a_packet_from_an_own_address_pass() {
             text: String::new(),
         })
     };
-    let given = |all| given(raw::TND_TRAP_ERROR, |_| {}, &[rule(all)]);
-    assert_eq!(given(false), Surplus::Allowed);
-    assert_eq!(given(true), Surplus::Wrong);
+    // the packet comes from 10.1.0.2
+    let own = |dst: &str| match route(dst, &[2]) {
+        nl::Object::Route(r) => nl::Object::Route(nl::Route {
+            kind: nl::consts::RTN_LOCAL,
+            ..r
+        }),
+        _ => unreachable!(),
+    };
+    let given = |all, dst| given(raw::TND_TRAP_ERROR, |_| {}, &[rule(all), own(dst)]);
+    assert_eq!(given(false, "10.1.0.2/32"), Surplus::Allowed);
+    assert_eq!(given(true, "10.1.0.2/32"), Surplus::Wrong);
+    assert_eq!(given(false, "10.1.0.3/32"), Surplus::Wrong);
 }
 
 #[test]
