@@ -23,7 +23,7 @@
 
 #define TND_MAGIC		0x31304d45444e4154ULL	/* "TANDEM01" */
 #define TND_ABI_MAJOR		1
-#define TND_ABI_MINOR		10
+#define TND_ABI_MINOR		11
 
 #define TND_HEADER_SIZE		4096
 #define TND_MAX_RINGS		64
@@ -49,6 +49,7 @@
 #define TND_FEAT_FLOW_MEMBERS	(1ULL << 6)	/* domains of flow ports can have members (since 1.8) */
 #define TND_FEAT_FLOW_FIDS	(1ULL << 7)	/* their FID need not be the VID: TND_MEMBER_PVID (since 1.9) */
 #define TND_FEAT_FLOW_CLASS	(1ULL << 8)	/* lists can classify what comes in there: TND_ACL_FLOW_CLASS (since 1.10) */
+#define TND_FEAT_FLOW_EGRESS	(1ULL << 9)	/* and give what leaves a form by port: TND_ACL_FLOW_EGRESS (since 1.11) */
 
 /* tnd_header.device_state */
 enum tnd_device_state {

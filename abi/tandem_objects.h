@@ -397,6 +397,7 @@ enum tnd_acl_stage {
 	TND_ACL_EGRESS		= 3,	/* for each port that it would leave by, as it would leave */
 	TND_ACL_FLOW		= 4,	/* a frame comes in at a flow port; before its lookup in the FDB (since 1.7) */
 	TND_ACL_FLOW_CLASS	= 5,	/* the same, before FLOW: what the frame is classified as (since 1.10, TND_FEAT_FLOW_CLASS) */
+	TND_ACL_FLOW_EGRESS	= 6,	/* it would leave by this port: in which form (since 1.11, TND_FEAT_FLOW_EGRESS) */
 };
 
 /* TND_CLS_ACL_TABLE: key = table */
@@ -481,13 +482,24 @@ enum tnd_acl_action {
  * which it is also looked up; a priority alone is written into the tag that it has, a DSCP
  * into IPv4 and IPv6. The form of a domain's member goes before that. The CPU gets it as it
  * came.
+ *
+ * Stage FLOW_EGRESS, bound to the port that what came in at a flow port leaves by, be it
+ * by a rule or by the FDB; not what the driver sends to a port. Rules ask for the ingress
+ * port, for the VLAN id and the priority that the frame is classified with or that a rule
+ * of stage FLOW has written (no other bit of @tci), or with @tag, all of its bits, for a
+ * frame without (TND_ACL_UNTAGGED alone), and whether the destination is a group or
+ * broadcast, where the device has that. They PERMIT (or TRAP) and name nothing: the form
+ * of this copy is that with the rule's VLAN id and priority, as FLOW_CLASS has it, and
+ * goes before the form of a domain's member; a rule without either leaves it as it is. If
+ * a rule or a binding of one of its ports traps, the frame goes to the CPU as it came, and
+ * to no port. What other ports get is nothing to a copy.
  */
-#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stages PORT, FLOW, FLOW_CLASS */
-#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stages PORT, FLOW, FLOW_CLASS */
+#define TND_ACL_SET_VID		(1U << 0)	/* classify as if tagged with @vid; stages PORT, FLOW* */
+#define TND_ACL_SET_PCP		(1U << 1)	/* priority @pcp in the tag that it leaves with; stages PORT, FLOW* */
 #define TND_ACL_TRAP_CLASS	(1U << 2)	/* with TRAP: @trap_class, not the reason's own */
 #define TND_ACL_SET_DSCP	(1U << 3)	/* @dscp; stage FLOW_CLASS only (since 1.10) */
 
-/* tnd_acl_entry.vid at stage FLOW_CLASS: without a tag */
+/* tnd_acl_entry.vid at stages FLOW_CLASS, FLOW_EGRESS: without a tag */
 #define TND_ACL_VID_NONE	4095
 
 /* tnd_class_cost.family and tnd_lease_item.family of a rule: 0, TND_AF_*, or this */

@@ -32,8 +32,9 @@ def clean():
     base = os.environ.get("TANDEM_RUN", "/run/tandem")
     if os.path.isdir(base):
         for name in sorted(n for n in os.listdir(base) if n.startswith(PREFIX)):
-            for daemon in ("switchd", "ofagentd", "asicd"):
-                net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
+            for file, daemon in (("switchd", "switchd"), ("switchd", "swcfgd"), ("ofagentd", "ofagentd"),
+                                 ("asicd", "asicd")):
+                net.end_by_pid_file(os.path.join(base, name, f"{file}.pid"), daemon)
             shutil.rmtree(os.path.join(base, name), ignore_errors=True)
     left = net.namespaces(PREFIX)
     for name in left:

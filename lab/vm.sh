@@ -39,7 +39,7 @@ vm_binaries() {
 	if [ -z "$BIN" ]; then
 		target=${CARGO_TARGET_DIR:-$TOP/target}
 		for d in "$target/release" "$target/debug"; do
-			[ -x "$d/asicd" ] || continue
+			if [ ! -x "$d/asicd" ] || [ ! -x "$d/tandem" ]; then continue; fi
 			if [ -z "$BIN" ] || [ -n "$(find "$d/asicd" -newer "$BIN/asicd")" ]; then BIN=$d; fi
 		done
 	fi

@@ -149,14 +149,15 @@ def test_a_plan_from_the_start(make, folder):
 def test_late_answers_delay_only_programming(sw):
     """Each command takes 20 ms longer: the chip forwards meanwhile, new routes get the kernel's answer by the CPU."""
     sw.tandem("fault", "delay", "20")
-    routes(sw, 61)
     began = time.monotonic()
-    assert sw.hosts["h1"].ping("10.2.0.2", count=5, interval=0.05) == 5
+    routes(sw, 61)
+    assert sw.hosts["h1"].ping("10.2.0.2", count=5, interval=0.05, check=True)
     sw.tandem("sync", "--timeout", "40", timeout=60)
     took = time.monotonic() - began
     sw.tandem("fault", "clear")
     assert offloaded(sw, 61) == 100
-    assert took > 0.5, f"100 commands of 20 ms took {took:.2f} s: the fault did nothing"
+    # all of them, which by themselves take far less, with five echoes as well; a busy machine takes longer, never less
+    assert took > 1.9, f"100 commands of 20 ms took {took:.2f} s: the fault did nothing"
     right(sw)
 
 
@@ -166,6 +167,7 @@ def test_an_answer_lost_at_attach_ends_the_attempt(sw):
     routes(sw, 62)
     sw.sync()
     table = sorted(map(str, sw.show("routes", "--hw")))
+    sw.hosts_ask_nobody()
     sw.kill("switchd")
     sw.tandem("fault", "drop", "--nth", "1")
     with pytest.raises(net.CommandError) as e:

@@ -120,6 +120,7 @@ def test_a_full_disk(make, monkeypatch):
             sw.sync()
         assert len(sw.log("asicd")) > 4096 - 200, "the log did not run out of room: this tests nothing"
         right(sw)
+        sw.hosts_ask_nobody()
         sw.kill()
         fill(ballast)
         words = ["ip", "netns", "exec", sw.ns.name, os.path.join(binaries(), "tandem"), "--name", sw.instance, "up"]

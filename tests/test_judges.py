@@ -172,6 +172,54 @@ def test_gateways_are_looked_for_again_when_they_are_forgotten():
     assert not play.asked_for(["addr del 10.1.0.1/24 dev swp1", "link set swp4 mtu 1400"])
 
 
+class Unsent:
+    """A side whose kernel could not send so many ICMP messages."""
+
+    def __init__(self, count):
+        self.count, self.wires, self.inside = count, {"h1": None}, self
+
+    def unsent(self):
+        return self.count
+
+
+def test_so_many_icmp_messages_may_be_missing_as_a_kernel_could_not_send():
+    sides = [Unsent(0), Unsent(0)]
+    play = Play(collections.namedtuple("Bench", "sides")(sides), {"own": []})
+    h1, swp1 = "02:00:00:00:00:01", "02:00:00:00:02:01"
+    error = packet.ether(h1, swp1, packet.ETH_IP, packet.ipv4("10.1.0.1", "10.1.0.2", 1, b"\3\0" + bytes(34)))
+    play.caught[0]["h1"][error] = 2
+    assert not play.without_memory(), "it has sent all that it wanted to send"
+    sides[0].count = 2
+    assert not play.without_memory(), "that was the other side"
+    sides[1].count = 1
+    assert not play.without_memory(), "two are missing"
+    sides[1].count = 2
+    assert play.without_memory() and play.caught[1]["h1"][error] == 2
+    play.caught[0]["h1"][error] = 3
+    assert not play.without_memory(), "each counts once"
+    data = packet.udp4_frame(h1, swp1, "10.1.0.1", "10.2.0.2")
+    play.caught = [{"h1": collections.Counter({data: 1})}, {"h1": collections.Counter()}]
+    sides[1].count = 100
+    assert not play.without_memory(), "data"
+    echo6 = packet.icmpv6("fd02::2", "fd01::2", 128, 0, bytes(4))
+    for kind, ip in ((packet.ETH_IP, packet.ipv4("10.2.0.2", "10.1.0.2", 1, packet.icmp_echo(7, 1))),
+                     (packet.ETH_IP6, packet.ipv6("fd02::2", "fd01::2", 58, echo6))):
+        pinged = packet.ether(h1, swp1, kind, ip)
+        play.caught = [{"h1": collections.Counter({pinged: 1})}, {"h1": collections.Counter()}]
+        assert not play.without_memory(), "a ping between hosts is data"
+
+
+def test_so_many_icmp_errors_of_flows_may_be_missing_as_a_kernel_could_not_send():
+    def played(count, way="h1 02 02 icmp 0301"):
+        play = Play(collections.namedtuple("Bench", "sides")([Unsent(count), Unsent(0)]), {"own": []})
+        play.flows = [{}, {(1, n, 0): [way] for n in range(3)}]
+        return play.without_memory()
+
+    assert played(3)
+    assert not played(2), "three are missing"
+    assert not played(3, "h1 02 02 forwarded")
+
+
 def test_only_padding_is_cut_off():
     frame = packet.udp4_frame("02:00:00:00:00:01", "02:00:00:00:00:02", "10.1.0.1", "10.2.0.2", data=b"x")
     bare = frame[:43]

@@ -97,6 +97,17 @@ PUSH_VLAN, POP_VLAN = struct.pack("!HHH2x", 17, 8, 0x8100), struct.pack("!HH4x",
 IN_PORT, ETH_DST, ETH_SRC, ETH_TYPE, VLAN_VID, VLAN_PCP, IP_DSCP, IPV6_FLABEL = 0, 3, 4, 5, 6, 7, 8, 28
 
 
+TO_CONTROLLER = 0xfffffffd
+
+
+def udp_frame(tci, tos):
+    """Of 1 to 2, with a tag or, `None`, without."""
+    data = packet.udp("10.0.0.1", "10.0.0.2", 7, 8, b"tandem" * 6)
+    tag = b"" if tci is None else struct.pack("!HH", 0x8100, tci)
+    return bytes.fromhex("020000000002 020000000001") + tag + b"\x08\0" \
+        + packet.ipv4("10.0.0.1", "10.0.0.2", 17, data, tos=tos)
+
+
 def both_ways(peer, **kw):
     flow(peer, [(IN_PORT, 1, 4)], out(2), **kw)
     flow(peer, [(IN_PORT, 2, 4)], out(1), **kw)
@@ -112,7 +123,7 @@ def test_what_the_chip_can_do_it_does(sw):
     both_ways(peer)
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # ARP and IP, both ways: the CPU has seen none of it
     assert sw.to_cpu() == before
     rows = sw.show("flows")
@@ -138,7 +149,7 @@ def test_stations_stand_in_the_mac_table(sw):
     peer.barrier()
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(2, 1, 5) == 5
+    assert sw.answered(2, 1, 5)
     assert sw.to_cpu() == before
     rows = sw.show("flows")
     assert all("MAC table" in r["why"] and r["packets"] is None for r in rows), rows
@@ -154,7 +165,7 @@ def test_what_it_can_not_do_is_trapped(sw):
     peer.barrier()
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # the requests went through the software, the answers did not
     seen = sw.to_cpu() - before
     assert 5 <= seen <= 7, seen
@@ -162,7 +173,7 @@ def test_what_it_can_not_do_is_trapped(sw):
     assert trapped["place"] == "software" and "does not do its action" in trapped["why"], trapped
     assert trapped["packets"] >= 5
     # to the controller: as before
-    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x0800, 2)], out(0xfffffffd), priority=9)
+    flow(peer, [(IN_PORT, 1, 4), (ETH_TYPE, 0x0800, 2)], out(TO_CONTROLLER), priority=9)
     peer.barrier()
     sw.pings(1, 2, 1)
     assert peer.wait(PACKET_IN)
@@ -180,27 +191,22 @@ def test_what_flows_write_the_chip_writes(sw):
     ]
     for fields, todo, *_ in flows:
         flow(peer, [(IN_PORT, 1, 4), *fields], todo + out(2), priority=5)
-    # behind them, for the same packets and all others
+    # behind them, for the same packets and all others; in front what a controller asks to see is in nobody's way
     flow(peer, [(IN_PORT, 1, 4)], out(3))
     flow(peer, [(IN_PORT, 2, 4)], b"")
+    flow(peer, [(ETH_TYPE, 0x88cc, 2)], out(TO_CONTROLLER), priority=9)
     peer.barrier()
-    rows = sw.show("flows")
+    rows = [r for r in sw.show("flows") if r["priority"] != 9]
     writes = [r for r in rows if r["priority"] == 5]
     assert len(writes) == 5 and all(r["place"] == "hardware" for r in rows), rows
     assert all("in IS1, 2 lines, which writes, and IS2" in r["why"] for r in writes), rows
-
-    def frame(tci, tos):
-        data = packet.udp("10.0.0.1", "10.0.0.2", 7, 8, b"tandem" * 6)
-        tag = b"" if tci is None else struct.pack("!HH", 0x8100, tci)
-        return bytes.fromhex("020000000002 020000000001") + tag + b"\x08\0" \
-            + packet.ipv4("10.0.0.1", "10.0.0.2", 17, data, tos=tos)
 
     before = sw.to_cpu()
     with packet.Wire(sw.hosts[0]) as a, packet.Wire(sw.hosts[1]) as b:
         for n, (_, _, comes, goes, tos) in enumerate(flows):
             b.clear()
-            a.send(frame(comes, 3))
-            want = frame(goes, tos)
+            a.send(udp_frame(comes, 3))
+            want = udp_frame(goes, tos)
             net.wait_until(f"flow {n} to write", lambda want=want: want in b.caught())
             assert len(b.caught(lambda f: b"tandem" in f)) == 1, b.caught()
     # byte by byte, and the CPU has seen none of it
@@ -214,9 +220,41 @@ def test_what_flows_write_the_chip_writes(sw):
     # the fifth asks for IP, which that has not
     assert len(rows) == 4 and all("IS1 would write it, but flow" in r["why"] for r in rows), rows
     with packet.Wire(sw.hosts[0]) as a, packet.Wire(sw.hosts[1]) as b:
-        a.send(frame(0x6001, 3))
-        net.wait_until("the software to write", lambda: frame(0x6007, 3) in b.caught())
+        a.send(udp_frame(0x6001, 3))
+        net.wait_until("the software to write", lambda: udp_frame(0x6007, 3) in b.caught())
     assert sw.to_cpu() > before
+
+
+def test_two_forms_of_a_packet_leave_the_chip(sw):
+    sw.host(3)
+    peer = sw.start()
+    tagged = PUSH_VLAN + set_field(VLAN_VID, 0x1064, 2)
+    flow(peer, [(IN_PORT, 1, 4), (VLAN_VID, 0, 2)], out(2) + tagged + out(3), priority=5)
+    flow(peer, [(IN_PORT, 1, 4), (VLAN_VID, 0x1009, 2)], out(3) + POP_VLAN + out(2), priority=5)
+    # what comes in with a VLAN id by which the chip knows such packets is the software's
+    flow(peer, [(IN_PORT, 2, 4)], out(3), priority=4)
+    flow(peer, [(IN_PORT, 3, 4)], b"")
+    peer.barrier()
+    rows = [r for r in sw.show("flows") if r["priority"] == 5]
+    assert len(rows) == 2 and all(r["place"] == "hardware" and "what each port gets, in ES0, 2 lines" in r["why"]
+                                  for r in rows), rows
+    before = sw.to_cpu()
+    with contextlib.ExitStack() as stack:
+        a, b, c = (stack.enter_context(packet.Wire(h)) for h in sw.hosts)
+        for comes, second, third in ((None, None, 0x0064), (0x0009, None, 0x0009)):
+            b.clear()
+            c.clear()
+            a.send(udp_frame(comes, 3))
+            for wire, tci in ((b, second), (c, third)):
+                want = udp_frame(tci, 3)
+                net.wait_until(f"{tci} of {comes}", lambda wire=wire, want=want: want in wire.caught())
+                assert len(wire.caught(lambda f: b"tandem" in f)) == 1, wire.caught()
+        assert sw.to_cpu() == before
+        c.clear()
+        b.send(udp_frame(0x0fe0, 3))
+        net.wait_until("VLAN 4064", lambda: udp_frame(0x0fe0, 3) in c.caught())
+        assert len(c.caught(lambda f: b"tandem" in f)) == 1, c.caught()
+        assert sw.to_cpu() > before
 
 
 def test_what_it_can_do_in_part_is_partly_its(sw):
@@ -229,7 +267,7 @@ def test_what_it_can_do_in_part_is_partly_its(sw):
     peer.barrier()
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() - before >= 5
     [partly] = [r for r in sw.show("flows") if r["priority"] == 9]
     assert partly["place"] == "partly" and partly["why"].startswith("partly software"), partly
@@ -274,7 +312,7 @@ def test_a_learning_controller(sw):
     sw.reaches(1, 2)
     sw.reaches(2, 1)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() == before
     learned = [r for r in sw.show("flows") if r["priority"]]
     assert learned and all(r["place"] == "hardware" for r in learned), learned
@@ -289,7 +327,7 @@ def test_tables_of_another_version(sw):
     old = sw.peer(version=1)
     assert old.ask(18, answer=19) == b""
     # who asks takes nothing away
-    assert [r["place"] for r in sw.show("flows")] == ["hardware", "hardware"] and sw.pings(1, 2, 1) == 1
+    assert [r["place"] for r in sw.show("flows")] == ["hardware", "hardware"] and sw.answered(1, 2, 1)
     # whose first change is the end of what was there: all flows go, of which there is none in 1.0
     every = struct.pack("!IH6s6sHBxHBB2xIIHH", 0x3fffff, 0, bytes(6), bytes(6), 0, 0, 0, 0, 0, 0, 0, 0, 0)
     old.send(14, every + struct.pack("!QHHHHIHH", 0, 3, 0, 0, 0, 0xffffffff, 0xffff, 0))
@@ -322,6 +360,32 @@ def test_many_flows(sw):
     peer.barrier()
     usage = sw.status()["chip"]
     assert (usage["acl_used"], usage["mac_used"]) == (0, 0), usage
+
+
+def test_who_is_in_a_full_table_follows_traffic(sw):
+    peer = sw.start()
+    size = sw.status()["chip"]["acl_size"]
+    for n in range(size):
+        flow(peer, [(IN_PORT, 3, 4), (ETH_TYPE, 0x2000 + n, 2)], out(4), priority=9)
+    both_ways(peer)
+    assert sw.status()["chip"]["acl_used"] == size
+
+    def used():
+        return [r for r in sw.show("flows") if r["priority"] == 1]
+
+    for row in used():
+        assert row["place"] == "software" and f"free 0 of {size}" in row["why"], row
+    waits = explained(sw, "in_port=1")
+    assert "or more than 2 packets/s, twice what would leave for it" in waits["rules"][0]["needs"], waits
+    # frames meet them and none of the others, so they come in for two of these
+    net.wait_until("flows that are used to be in the chip",
+                   lambda: sw.pings(1, 2, 10) and {r["place"] for r in used()} == {"hardware"}, timeout=120)
+    sw.settled()
+    before = sw.to_cpu()
+    assert sw.answered(1, 2, 5)
+    assert sw.to_cpu() == before
+    assert sw.status()["chip"]["acl_used"] == size
+    assert len(sw.show("flows", "--software")) == 2
 
 
 def test_a_chip_that_knows_no_flows_is_refused(sw):
@@ -382,7 +446,7 @@ def test_what_is_sent_arrives_or_is_counted(sw):
     before = arrived(), dropped()
     action = 4 * out(2)
     frame = bytes.fromhex("ffffffffffff 020000000001 88b5") + bytes(46)
-    body = struct.pack("!IIH6x", 0xffffffff, 0xfffffffd, len(action)) + action + frame
+    body = struct.pack("!IIH6x", 0xffffffff, TO_CONTROLLER, len(action)) + action + frame
     peer.s.sendall(b"".join(struct.pack("!BBHI", 4, 13, 8 + len(body), n) + body for n in range(messages)))
     peer.barrier()
     net.wait_until("each to be somewhere", lambda: arrived() - before[0] + dropped() - before[1] >= count)
@@ -423,7 +487,7 @@ def test_the_chip_forwards_without_its_agent(sw):
     both_ways(peer)
     sw.reaches(1, 2)
     sw.kill()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # it comes back with its tables, and goes on with what the chip holds
     assert "runs already" in sw.up(*LISTENING, *CHIP)
     sw.settled()
@@ -459,7 +523,7 @@ def test_flows_of_two_tables(sw):
     peer.barrier()
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # both tables' flows are one rule each way, and each has counted
     assert sw.to_cpu() == before
     rows = sw.show("flows")
@@ -552,6 +616,50 @@ def test_a_frame_on_paper_through_both(sw):
     assert sw.to_cpu() == before, "nothing left"
 
 
+UNKNOWN = 2**64 - 1
+
+
+def numbers(peer):
+    """Packets of each flow, and what came in and went out at a port, as a controller is told."""
+    flows = peer.ask(18, struct.pack("!HH4xB3xIIIQQHH4x", 1, 0, 0xff, 0xffffffff, 0xffffffff, 0, 0, 0, 1, 4))
+    port = peer.ask(18, struct.pack("!HH4xI4x", 4, 0, 1))
+    packets, at = [], 8
+    while at < len(flows):
+        packets += struct.unpack_from("!Q", flows, at + 32)
+        at += struct.unpack_from("!H", flows, at)[0]
+    return packets, struct.unpack_from("!QQ", port, 16)
+
+
+def test_a_chip_that_is_stopped_is_missed(sw):
+    """Nothing is written, and nobody asks: that asicd does not answer is seen all the same, and what it has counted is
+    not told meanwhile. When it goes on, all is as it was."""
+    peer = sw.start("--probe", "600")
+    both_ways(peer)
+    sw.reaches(1, 2)
+    flows, ports = numbers(peer)
+    assert len(flows) == 2 and all(0 < n < UNKNOWN for n in flows + list(ports)), (flows, ports)
+    attaches = sw.status()["chip"]["attaches"]
+    chip = sw.chip_pid()
+
+    def state(of):
+        net.wait_until(of, lambda: sw.status()["chip"]["state"] == of, timeout=60)
+    try:
+        os.kill(chip, signal.SIGSTOP)
+        state("does not answer")
+        assert numbers(peer) == ([UNKNOWN] * 2, (UNKNOWN, UNKNOWN))
+        rows = sw.show("flows")
+        assert [(r["place"], r["packets"]) for r in rows] == [("hardware", None)] * 2, rows
+        assert all("it does not now" in r["why"] for r in rows), rows
+    finally:
+        os.kill(chip, signal.SIGCONT)
+    state("open")
+    again = numbers(peer)
+    both = zip(flows + list(ports), again[0] + list(again[1]))
+    assert all(a <= b < UNKNOWN for a, b in both), (flows, ports, again)
+    sw.reaches(1, 2)
+    assert sw.status()["chip"]["attaches"] == attaches
+
+
 def test_who_waits_for_a_chip_that_does_not_answer(sw):
     """An asicd that is stopped forwards on when it goes on, so barriers wait for it; nobody else does, while attempts
     to attach wait for its answer. Of one that has ended nothing passes: there is nothing to wait for."""
@@ -560,6 +668,11 @@ def test_who_waits_for_a_chip_that_does_not_answer(sw):
     both_ways(peer)
     sw.reaches(1, 2)
     chip = sw.chip_pid()
+
+    def counted():
+        return numbers(other)
+    flows, ports = counted()
+    assert len(flows) == 2 and all(0 < n < UNKNOWN for n in flows + list(ports)), (flows, ports)
 
     def attempts():
         tasks = f"/proc/{sw.pid()}/task"
@@ -584,17 +697,28 @@ def test_who_waits_for_a_chip_that_does_not_answer(sw):
             peer.wait(BARRIER_REQUEST + 1, timeout=0.5)
     try:
         stopped(1)
+        # it may forward on, and nobody knows how much, by what was on its way as well
+        assert counted() == ([UNKNOWN] * 3, (UNKNOWN, UNKNOWN))
+        assert all("or what the chip forwards on" in r["why"] for r in sw.show("flows"))
         os.kill(chip, signal.SIGCONT)
         peer.wait(BARRIER_REQUEST + 1, timeout=60)
         sw.settled()
         sw.reaches(1, 2)
+        # what was lost of flows is lost; a port's numbers go on
+        flows, later = counted()
+        assert flows == [UNKNOWN] * 3, flows
+        assert all(a < b < UNKNOWN for a, b in zip(ports, later)), (ports, later)
         stopped(2)
     finally:
         os.kill(chip, signal.SIGKILL)
     peer.wait(BARRIER_REQUEST + 1, timeout=60)
-    # and what comes from here on
+    # nothing comes or goes any more: ports stand where they were read last
+    assert counted() == ([UNKNOWN] * 4, later)
+    assert all(r["why"].startswith("software: the chip is not attached") for r in sw.show("flows"))
+    # and what comes from here on, which the software counts alone
     flow(peer, [(ETH_TYPE, 0x9003, 2)], out(2), priority=9)
     peer.barrier()
+    assert counted() == ([UNKNOWN] * 4 + [0], later)
     assert "not attached" in sw.status()["chip"]["state"]
     assert "asicd started" in sw.up(*LISTENING, *CHIP, "--probe", "600")
     sw.settled()

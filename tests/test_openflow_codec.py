@@ -27,9 +27,9 @@ def osken():
 
 
 def echo(*words, data=b""):
-    program = os.path.join(binaries(), "examples", "echo")
+    program = os.path.join(binaries(), "openflow-echo")
     if not os.path.exists(program):
-        pytest.fail(f"no {program}: cargo build --release -p tandem-openflow --features testing --example echo")
+        pytest.fail(f"no {program}: cargo build --release -p tandem-openflow --features testing --bin openflow-echo")
     out = subprocess.run([program, *words], input=data, stdout=subprocess.PIPE, check=True, timeout=300).stdout
     return [json.loads(line) for line in out.splitlines()]
 

@@ -54,7 +54,7 @@ def test_a_group_is_the_chips_and_counts(sw):
     through(peer, sw, 1)
     sw.reaches(1, 2)
     before, told = sw.to_cpu(), counts(peer, 1)
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # ARP and IP: the CPU has seen none of it
     assert sw.to_cpu() == before
     packets, each, octets = counts(peer, 1)
@@ -71,7 +71,7 @@ def test_a_group_is_the_chips_and_counts(sw):
     peer.barrier()
     assert counts(peer, 1)[:2] == (0, [0, 0])
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() == before
     packets, each, _ = counts(peer, 1)
     assert packets >= 5 and each == [packets, packets], each
@@ -92,7 +92,7 @@ def test_a_link_that_goes_down_is_followed_in_the_chip(sw):
     sw.reaches(1, 2)
     sw.settled()
     before, told = sw.to_cpu(), counts(peer, 1)
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() == before
     packets, each, _ = counts(peer, 1)
     assert sum(each) == packets and each[0] == told[1][0] and each[1] >= told[1][1] + 5, (told, each)
@@ -114,7 +114,7 @@ def test_a_bucket_that_is_taken_is_taken_after_a_restart(sw):
         # which ports are up the chip tells when it has taken the process
         assert "attached to asicd: the chip goes on as it is" in sw.log(), sw.log()
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() == before
     assert [r["place"] for r in sw.show("groups")] == ["hardware"]
     # what was counted before is not known
@@ -142,7 +142,7 @@ def test_what_chooses_and_what_measures_is_the_softwares(sw):
     sw.settled()
     sw.reaches(1, 2)
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     # requests and answers
     assert sw.to_cpu() - before >= 10
     why = {r["match"]: r["why"] for r in sw.show("flows")}
@@ -155,6 +155,6 @@ def test_what_chooses_and_what_measures_is_the_softwares(sw):
     group_mod(peer, MODIFY, SELECT, 1, bucket(out(2), weight=1))
     peer.barrier()
     before = sw.to_cpu()
-    assert sw.pings(1, 2, 5) == 5
+    assert sw.answered(1, 2, 5)
     assert sw.to_cpu() - before < 10
     assert [r["place"] for r in sw.show("groups")] == ["hardware"]

@@ -121,7 +121,7 @@ def test_a_busy_port_is_watched_again_before_asicd_sleeps(sw):
     def flood():
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as s:
             s.bind(("eth0", 0))
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + net.PATIENCE
             while not busy and time.monotonic() < deadline:
                 for _ in range(2000):
                     s.send(frame)

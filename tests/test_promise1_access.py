@@ -258,7 +258,7 @@ def speaking(sw, wires):
         wires["h3"].send(data(NOBODY, H["h1"]))
         wires["h2"].send(data(NOBODY, H["h2"]))
         known(h1=3, h2=2)(sw, wires)
-        twin.quiet(wires)
+        twin.quiet(wires, sw=sw)
     raise TimeoutError(f"the machine stood still for {STALL_S} s, time and again")
 
 

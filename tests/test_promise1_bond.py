@@ -9,6 +9,7 @@ ports. Needs a kernel with bonding: the lab's machine has it (tests/vm/e2e), a b
 """
 
 import contextlib
+import json
 import time
 
 import pytest
@@ -29,6 +30,17 @@ def kernel_has_bonds():
         pytest.skip("needs a kernel with bonding")
 
 
+def links_are_seen(sw):
+    """Until the bond, which looks at its links now and then, has seen what they do."""
+    def seen():
+        links = json.loads(sw.ip("-j -d link show master bond0"))
+        by_bond = (x["linkinfo"]["info_slave_data"]["mii_status"] == "UP" for x in links)
+        return all(("LOWER_UP" in x["flags"]) == up for x, up in zip(links, by_bond))
+
+    net.wait_until("the bond to have seen its links", seen)
+    time.sleep(0.2 * PACE)
+
+
 def bond(sw, options):
     """bond0 of swp3 and swp4."""
     sw.ip(f"link add bond0 address {BOND} type bond miimon 50 {options}")
@@ -38,7 +50,7 @@ def bond(sw, options):
         sw.ip(f"link set {p} down")
         sw.ip(f"link set {p} master bond0")
     sw.ip("link set bond0 up")
-    time.sleep(0.3 * PACE)
+    links_are_seen(sw)
     sw.sync()
 
 
@@ -68,7 +80,7 @@ def settle(*commands):
     def do(sw):
         for c in commands:
             sw.ip(c)
-        time.sleep(0.5 * PACE)
+        links_are_seen(sw)
 
     return do
 
@@ -205,7 +217,7 @@ def test_balance_xor_spreads_flows(make, policy):
         flows = [data(NOBODY, f"02:00:00:00:11:{i:02x}", sport=1000 + i) for i in range(32)]
         for f in flows * 3:
             wires["h1"].send(f)
-        quiet(wires)
+        quiet(wires, sw=asic)
         got = {h: [f for f in wires[h].caught() if f[:6] == packet.mac(NOBODY)] for h in ("h2", "h3", "h4")}
         cpu = asic.cpu_delta(before)
     assert not got["h2"] and not {k: v for k, v in cpu.items() if k not in twin.ALWAYS_CPU}, cpu
@@ -241,13 +253,17 @@ def test_what_was_learned_stays_behind_a_bond_that_becomes_the_kernels(make):
     asic.sync()
     rows = {p["name"]: p for p in asic.api("switchd", "GET", "/v1/ports")["items"]}
     assert rows["swp3"]["reason"], "the bond is the kernel's"
-    before = asic.json("status")["switchd"]["upkeep"]["fdb_reads"]
+
+    def reads():
+        return asic.json("status")["switchd"]["upkeep"]["fdb_reads"]
+
+    before = reads()
     asic.kill("asicd")
     asic.tandem("up", timeout=60)
-    # what is missing on the chip twice would be taken from the kernel
+    net.wait_until("the chip's stations to be read", lambda: reads() > before, every=0.2)
+    # what is missing on the chip would be looked for once more, and then be taken from the kernel
     time.sleep(3 * PACE)
     asic.sync()
-    assert asic.json("status")["switchd"]["upkeep"]["fdb_reads"] > before
     assert H["h3"] in behind_bond0(asic)
     asic.ip("link set bond0 down")
     net.wait_until("the station to be forgotten", lambda: H["h3"] not in behind_bond0(asic), timeout=10 * PACE)

@@ -35,13 +35,15 @@ def check(make, configure, steps, aliens=()):
 # --------------------------------------------------------------------------------------- ageing, ports that go down
 
 def settle(sw, h, up):
-    """Until the switch has noticed that a host's cable is dead or alive: the kernel's link watch takes a while."""
-    port = f"swp{h[1:]}"
-    for _ in range(60):
-        if ("LOWER_UP" in sw.ip("-o link show", port)) == up:
-            break
-        time.sleep(0.05)
-    time.sleep(1.2)
+    """Until the switch has noticed that a host's cable is dead or alive: the kernel's link watch takes a while, and
+    says so."""
+    def noticed():
+        link = json.loads(sw.ip(f"-j link show swp{h[1:]}"))[0]
+        return ("LOWER_UP" in link["flags"]) == up and (link["operstate"] == "UP") == up
+
+    wait_until(f"the cable of {h} to be noticed", noticed)
+    sw.sync()
+    time.sleep(0.2)
 
 
 def ageing(sw, seconds):
@@ -56,11 +58,12 @@ def cable(sw, h, state):
 def ageing_steps(_):
     known = [("h2", data(NOBODY, H["h2"])), 0.1]
     to_2 = ("h1", data(H["h2"], H["h1"]))
-    alive = [0.7, ("h2", data(H["h1"], H["h2"])), to_2] * 5
+    # for longer than the ageing time, and with pauses so much shorter that a busy machine does not make them longer
+    alive = [1.4, ("h2", data(H["h1"], H["h2"])), to_2] * 5
     return [
-        Step("known", do=lambda sw: ageing(sw, 2), frames=[("h1", data(NOBODY, H["h1"])), *known, to_2], fits=True,
+        Step("known", do=lambda sw: ageing(sw, 6), frames=[("h1", data(NOBODY, H["h1"])), *known, to_2], fits=True,
              expect={"h1": 1, "h2": 2, "h3": 2, "h4": 2}),
-        Step("aged: flooded again", frames=[3.5, to_2], fits=True, expect=ALL_BUT_1),
+        Step("aged: flooded again", frames=[9.5, to_2], fits=True, expect=ALL_BUT_1),
         Step("traffic of its own keeps a station", frames=[*known, *alive, to_2], fits=True,
              expect={"h1": 6, "h2": 6, "h3": 1, "h4": 1}),
         Step("ageing time 0: nothing is learned", do=lambda sw: (ageing(sw, 0), time.sleep(1.5)),
@@ -314,7 +317,7 @@ def test_groups_that_do_not_fit(make):
             for w in (h2, h3):
                 w.clear()
             h1.send(to_group4("h1", g)[1])
-            time.sleep(0.3)
+            twin.quiet({"h2": h2, "h3": h3}, least=0.15, sw=sw)
             assert len([f for f in h2.caught() if not packet.is_control(f)]) == 1, g
             assert not [f for f in h3.caught() if not packet.is_control(f)], g
             assert ("l2_multicast" in sw.cpu_delta(before)) == (g not in there), g
@@ -358,7 +361,7 @@ def test_groups_over_restarts(make):
         with packet.Wire(sw.hosts["h1"].ns) as h1, packet.Wire(sw.hosts["h2"].ns) as h2, \
                 packet.Wire(sw.hosts["h3"].ns) as h3:
             h1.send(to_group4("h1", GROUP4)[1])
-            time.sleep(0.5)
+            twin.quiet({"h2": h2, "h3": h3}, least=0.25, sw=sw)
             got = [len([f for f in w.caught() if not packet.is_control(f)]) for w in (h2, h3)]
             assert got == [1, 1], (daemon, got)
         wait_until("the querier to be believed again", offloaded, timeout=20)
@@ -621,7 +624,7 @@ def unknown(sw, count=200):
     with packet.Wire(sw.hosts["h1"].ns) as h1, packet.Wire(sw.hosts["h2"].ns) as h2:
         for _ in range(count):
             h1.send(data(NOBODY, H["h1"]))
-        time.sleep(1)
+        twin.quiet({"h2": h2}, least=0.5, most=5, sw=sw)
         return len([f for f in h2.caught() if not packet.is_control(f)])
 
 

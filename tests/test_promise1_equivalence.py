@@ -314,7 +314,7 @@ def ecmp_play(sw, family, policy):
                 sent += 1
                 if sent % 200 == 0 and all_came:  # no queue on the way is that short
                     all_came = arrived(wires, sent)
-            twin.quiet(wires, most=5)
+            twin.quiet(wires, most=5, sw=sw)
         return {h: [f[addresses] + f[ports] for f in w.caught(
             lambda f: packet.ethertype(f) == kind and f[ports][2:] == b"\x07\xd0")]
             for h, w in wires.items()}

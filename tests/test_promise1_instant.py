@@ -109,8 +109,9 @@ class Traffic:
     """Frames with numbers from h1, one after the other, and what came of each: (place, destination, source) of its
     copies, and when the first one came."""
 
-    def __init__(self, wires, frame):
+    def __init__(self, wires, frame, sw):
         self.wires = wires
+        self.sw = sw
         self.frame = frame
         self.next = 0
         self.going = True
@@ -130,7 +131,7 @@ class Traffic:
     def end(self):
         self.going = False
         self.thread.join(5)
-        twin.quiet(self.wires, least=0.2, most=3)
+        twin.quiet(self.wires, least=0.2, most=3, sw=self.sw)
         answers, first = collections.defaultdict(list), {}
         for host, wire in self.wires.items():
             for when, frame in list(wire.frames):
@@ -151,7 +152,7 @@ def at_rest(sw, wires, frame):
     """The one answer that a frame has now."""
     for w in wires.values():
         w.clear()
-    traffic = Traffic(wires, frame)
+    traffic = Traffic(wires, frame, sw)
     net.wait_until("ten frames to be sent", lambda: traffic.next >= 10, timeout=10)
     answers, _ = traffic.end()
     found = set(answers.values())
@@ -198,7 +199,7 @@ def test_each_frame_has_the_answer_from_before_or_after(make, case):
         assert at_rest(asic, wires[asic], numbered) == expected[0]
         for w in wires[asic].values():
             w.clear()
-        traffic = Traffic(wires[asic], numbered)
+        traffic = Traffic(wires[asic], numbered, asic)
         phases = [(0, 0, expected[0])]  # (first frame sent in sync, when the command for it began, its answer)
         begun = []
         for flip in range(FLIPS):

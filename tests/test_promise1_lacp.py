@@ -89,7 +89,7 @@ class Bench:
             w.clear()
         for f in [data(PARTNER, f"02:00:00:00:11:{i:02x}", sport=1000 + i) for i in range(32)] * 3:
             self.wires["h1"].send(f)
-        quiet(self.wires)
+        quiet(self.wires, sw=self.asic)
         got = {h: [f for f in self.wires[h].caught() if f[:6] == packet.mac(PARTNER) and f[6:10] == b"\2\0\0\0"
                    and f[10] == 0x11] for h in ("h3", "h4")}
         cpu = {k: v for k, v in self.asic.cpu_delta(before).items() if k not in twin.ALWAYS_CPU}
@@ -103,7 +103,7 @@ class Bench:
         frame = data(MAC["h1"], "02:00:00:00:12:01")
         for _ in range(3):
             self.wires[member].send(frame)
-        quiet(self.wires)
+        quiet(self.wires, sw=self.asic)
         return len(self.wires["h1"].caught(lambda f: f[6:12] == packet.mac("02:00:00:00:12:01")))
 
 

@@ -23,7 +23,7 @@ def tiny(make, policy):
         h = sw.hosts[f"h{i}"]
         net.wait_until(f"h{i} to reach the switch", lambda h=h, i=i: h.ping(f"10.{i}.0.1"), timeout=10)
         sw.ns.exec("ping", "-c", "1", "-W", "1", f"10.{i}.0.2", check=False)
-    sw.sync()
+    sw.at_rest()
     return sw
 
 

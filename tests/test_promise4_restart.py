@@ -36,7 +36,7 @@ def topology(make, folder, routers_available):
         net.wait_until("h1 to reach the server", lambda: h1.ping("20.0.5.1"), timeout=15)
         # both next hops resolved, and the path warm
         traffic.Stream(h1.ns, routers.server, "20.0.5.1", folder, "warm", pps=500, seconds=1, flows=64).wait()
-        sw.sync()
+        sw.at_rest()
         yield sw, h1, routers
     finally:
         routers.delete()
@@ -120,7 +120,7 @@ def test_stations_stay_where_the_chip_saw_them(make):
         sw.ip(f"link set swp{p} master br0 up")
     sw.ip("link set br0 up")
     net.wait_until("h1 to reach h2", lambda: hosts[1].ping("10.7.0.2"), timeout=10)
-    sw.sync()
+    sw.at_rest()
 
     def kernel(mac):
         lines = sw.ns.bridge("fdb show br br0").splitlines()
@@ -136,7 +136,7 @@ def test_stations_stay_where_the_chip_saw_them(make):
     assert kernel(mac) == ["swp3"]
     assert sw.json("status")["switchd"]["writes"] == 0
     before = sw.cpu_packets()
-    assert hosts[3].ping("10.7.0.2", count=3) == 3
+    assert hosts[3].ping("10.7.0.2", count=3, check=True)
     assert not sw.cpu_delta(before).get("fdb_incomplete"), "the chip forwards it"
     assert "no differences" in sw.tandem("audit", check=False, timeout=60)
 

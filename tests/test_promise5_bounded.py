@@ -32,9 +32,9 @@ OWN = 200  # frames that a host sends of itself meanwhile (ARP, IPv6's discovery
 
 def sender(sw, host, dst, flows, seconds):
     """The flood (linux/examples/blast.rs), started on a host of port 1."""
-    program = os.path.join(binaries(), "examples", "blast")
+    program = os.path.join(binaries(), "blast")
     if not os.access(program, os.X_OK):
-        pytest.fail(f"no {program}: cargo build --release -p tandem-linux --example blast")
+        pytest.fail(f"no {program}: cargo build --release -p tandem-linux --features testing --bin blast")
     mac = sw.ns.read("/sys/class/net/swp1/address")
     return host.ns.popen(program, "eth0", sw.front.name, "p1", mac, "10.1.1.2", dst, flows, seconds,
                          stdout=subprocess.PIPE, text=True)

@@ -156,9 +156,9 @@ def test_live_protocols_beside_an_arp_storm(make, record_property):
 
 
 def storm(bench, record_property):
-    program = os.path.join(binaries(), "examples", "blast")
+    program = os.path.join(binaries(), "blast")
     if not os.access(program, os.X_OK):
-        pytest.fail(f"no {program}: cargo build --release -p tandem-linux --example blast")
+        pytest.fail(f"no {program}: cargo build --release -p tandem-linux --features testing --bin blast")
     heard, said = bench.heard(), bench.said()  # in this order: what is on its way is nobody's loss
     before, port = bench.sw.show("traps")["items"], bench.sw.ports()["swp1"]
     watch, began = Watch(bench), time.monotonic_ns()

@@ -103,9 +103,9 @@ class Bench:
 
     def storm(self, frame):
         """Starts the flood of one frame out of h1."""
-        program = os.path.join(binaries(), "examples", "blast")
+        program = os.path.join(binaries(), "blast")
         if not os.access(program, os.X_OK):
-            pytest.fail(f"no {program}: cargo build --release -p tandem-linux --example blast")
+            pytest.fail(f"no {program}: cargo build --release -p tandem-linux --features testing --bin blast")
         return self.hosts[0].ns.popen(program, "eth0", self.sw.front.name, "p1", frame.hex(), "2",
                                       stdout=subprocess.PIPE, text=True)
 
@@ -206,7 +206,7 @@ def test_pings_to_itself_cost_no_session(make, folder, routers_available, record
         before = sw.show("traps")["items"]
         own = sw.ns.read("/sys/class/net/swp1/address").strip()
         frame = packet.ether(own, H1, packet.ETH_IP, packet.ipv4("10.1.1.2", "10.1.1.1", 1, packet.icmp_echo(1, 1)))
-        program = os.path.join(binaries(), "examples", "blast")
+        program = os.path.join(binaries(), "blast")
         flood = h1.ns.popen(program, "eth0", sw.front.name, "p1", frame.hex(), "12", stdout=subprocess.PIPE, text=True)
         words = flood.stdout.read().split()
         flood.stdout.close()

@@ -31,6 +31,7 @@ def run(*words):
 def test_run_explains_itself_and_refuses_nonsense():
     code, out, _ = run("help")
     assert code == 0 and all(w in out for w in ("demo", "test", "bench", "lint", "TANDEM_YES"))
+    assert all(run(command, "--help") == (0, out, "") for command in ("test", "bench", "lint", "demo"))
     assert run("nonsense")[0] == 2
     code, _, err = run("bench", "nonsense")
     assert code == 1 and "route-program" in err and err.count("\n") == 1

@@ -185,7 +185,10 @@ CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/
           "asicd": "asic/asicd", "abi": "abi/rust", "carrier": "abi/carrier", "linux": "linux", "fuzz": "fuzz",
           "CLI": "tools/tandem", "twin": "tests/twin", "cli": "tools/tandem", "protocol": "openflow/protocol",
           "ofpipeline": "openflow/pipeline", "offload": "openflow/offload", "compose": "openflow/compose",
-          "ofchip": "openflow/chip", "ofkeep": "openflow/keep", "agent": "openflow/agent"}
+          "ofchip": "openflow/chip", "ofkeep": "openflow/keep", "agent": "openflow/agent",
+          "vlans": "appliance/vlans", "swchip": "appliance/chip", "grammar": "appliance/grammar",
+          "console": "appliance/console", "rstp": "appliance/rstp", "swkernel": "appliance/kernel",
+          "swstack": "appliance/stack", "swsecret": "appliance/secret", "swfrr": "appliance/frr"}
 
 
 def sources(place):
@@ -267,10 +270,17 @@ def tests_of_findings():
                 continue
             folders = [places[name] for name in re.findall(r"-p tandem-(\S+)", line)]
             values = [b for a, b in zip(words, words[1:]) if a in ("-p", "--test")]
-            files_named = [f"tests/{b}.rs" for a, b in zip(words, words[1:]) if a == "--test"]
+            programs = [b for a, b in zip(words, words[1:]) if a == "--test"]
+            for program in programs:
+                if not any(in_crate(f, f"tests/{program}{end}") for f in folders for end in (".rs", "/main.rs")):
+                    yield f"docs/findings.md: cargo test {line}: no {program}"
             filters = [w.strip(":") for w in words if not w.startswith("-") and w not in values]
-            for wanted in files_named + filters:
-                if not any(in_crate(f, wanted) or filtered(f, wanted) for f in folders):
+            for wanted in filters:
+                if "it" in programs and f"{wanted}::" in words:
+                    there = any(in_crate(f, f"tests/it/{wanted}.rs") for f in folders)
+                else:
+                    there = any(in_crate(f, wanted) or filtered(f, wanted) for f in folders)
+                if not there:
                     yield f"docs/findings.md: cargo test {line}: no {wanted}"
     if not asked:
         yield "docs/findings.md: no section names a test, or they are written otherwise now"
@@ -290,8 +300,47 @@ def filtered(folder, part):
     return any(part in s for s in stems) or any(re.search(rf"\bfn \w*{re.escape(part)}", t) for t in sources(folder))
 
 
+def examples():
+    """`./run test` asks no rustdoc for code in doc comments: a block there says what else it is."""
+    blocks = 0
+    for path in files(".rs"):
+        inside = False
+        for n, line in enumerate(read(path).splitlines(), 1):
+            fence = re.match(r"\s*//[/!]\s*(```|~~~)\s*(\w*)", line)
+            if not fence:
+                continue
+            inside = not inside
+            blocks += inside
+            code = r"|rust|should_panic|no_run|compile_fail|ignore|test_harness|standalone\w*|edition\d+"
+            if inside and re.fullmatch(code, fence[2]):
+                yield f"{path}:{n}: code that is never run: say what it is (```text), or make it a test"
+    if not blocks:
+        yield "no doc comment has a block, or they are written otherwise now"
+
+
+def modules():
+    """A file of a crate's tests/it that its main.rs does not name is compiled, and run, by nobody."""
+    programs = 0
+    for path in files("main.rs"):
+        folder = os.path.dirname(path)
+        if not folder.endswith("tests/it"):
+            continue
+        programs += 1
+        for p in files(".rs"):
+            if p == path or not p.startswith(folder + "/"):
+                continue
+            stem = p.removeprefix(folder + "/").removesuffix(".rs").removesuffix("/mod")
+            top, _, name = stem.rpartition("/")
+            above = [f"{folder}/{top}.rs", f"{folder}/{top}/mod.rs"] if top else [path]
+            there = (read(a) for a in above if os.path.exists(os.path.join(TOP, a)))
+            if not any(re.search(rf"^(pub )?mod {name};", text, re.M) for text in there):
+                yield f"{p}: no `mod {name};` above it, so nobody runs it"
+    if not programs:
+        yield "no crate has a tests/it/main.rs, or it is elsewhere now"
+
+
 CHECKS = {"licences": licences, "length": length, "unsafe": unsafe, "links": links, "findings": findings,
-          "words": words, "promises": promises, "statics": statics}
+          "words": words, "promises": promises, "statics": statics, "examples": examples, "modules": modules}
 
 
 def main():

@@ -301,17 +301,34 @@ def copy(mutants, tree):
 # ------------------------------------------------------------------------------------------------ the tests
 
 class Tests:
-    """One program that tests: how it is called, how long it takes and which mutants it comes by without one."""
+    """One program that tests, or a module of one: how it is called, how long it takes and which mutants it comes by
+    without one."""
 
-    def __init__(self, name, command, cwd, env=None, libtest=False, last=False, limit=True):
+    def __init__(self, name, command, cwd, env=None, libtest=False, last=False, limit=True, only=()):
         self.name, self.command, self.cwd, self.env = name, command, cwd, env or {}
         self.libtest, self.last, self.limit = libtest, last, limit
+        self.only = only
         self.seconds, self.seen = 0.0, set()
 
     def stamp(self):
         """Changes with the program: what a clean run said of another one does not hold."""
         st = os.stat(self.command[0])
         return [st.st_mtime_ns, st.st_size]
+
+    def without(self, skipped):
+        """The arguments for all its tests but these."""
+        if self.only:
+            return ["--exact", *(n for n in self.only if n not in skipped)]
+        return ["--exact", *(word for n in skipped for word in ("--skip", n))] if skipped else []
+
+
+def modules(program):
+    """{module: its tests} of a program whose main.rs has a module for each file; a test at its top is in `main`."""
+    said = subprocess.run([program, "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    found = collections.defaultdict(list)
+    for name in re.findall(r"^(\S+): test$", said, re.M):
+        found[name.split("::")[0] if "::" in name else "main"].append(name)
+    return found
 
 
 def limit_memory():
@@ -460,7 +477,14 @@ def build_crates(crates, tree):
             if "test" in target["kind"] and package in DAEMONS:
                 continue
             name = package.removeprefix("tandem-") + ("" if "lib" in target["kind"] else "/" + target["name"])
-            out.append(Tests(name, [program], folder, {"CARGO_MANIFEST_DIR": folder}, libtest=True))
+            here = {"CARGO_MANIFEST_DIR": folder}
+            if target["name"] == "it":
+                # file by file: the fast ones first, and none of those that do not come by the mutant
+                name = name.removesuffix("/it")
+                out += [Tests(f"{name}/{part}", [program], folder, here, libtest=True, only=names)
+                        for part, names in modules(program).items()]
+            else:
+                out.append(Tests(name, [program], folder, here, libtest=True))
         elif package == "tandem-twin":
             recordings = os.path.join(tree, "tests/twin/recordings")
             out.append(Tests("twin play", [program, "play", recordings, "--count", str(PLAYS)], folder, last=True))
@@ -480,7 +504,7 @@ def clean(all_tests, work):
             t.seconds, t.seen = old["seconds"], set(old["seen"])
             continue
         with tempfile.NamedTemporaryFile(dir=work) as seen:
-            failed, t.seconds, said = play(t, {**NOTHING, "TANDEM_MUTANTS_SEEN": seen.name}, 3600)
+            failed, t.seconds, said = play(t, {**NOTHING, "TANDEM_MUTANTS_SEEN": seen.name}, 3600, t.without([]))
             t.seen = {int(n) for n in read(seen.name).split()}
         print(f"   {t.name:<28} {t.seconds:7.1f} s, comes by {len(t.seen)} mutants", flush=True)
         for line in said:
@@ -501,15 +525,15 @@ def judge(mutant, all_tests):
     for t in sorted(mine, key=lambda t: (t.last, t.seconds)):
         limit = max(LONG, TIMES * t.seconds)
         ran.append(t.name)
-        skip = []
+        skipped = []
         while True:
-            failed, seconds, said = play(t, env, limit, skip)
+            failed, seconds, said = play(t, env, limit, t.without(skipped))
             spent += seconds
             if failed is None:
                 break
             # is it this mutant, and not a busy machine or luck? The same passes without it, and fails with it again
             named = t.libtest and not failed.startswith(("hangs", "signal", "code"))
-            alone = ["--exact", failed] if named else skip
+            alone = ["--exact", failed] if named else t.without(skipped)
             if play(t, NOTHING, limit, alone)[0]:
                 raise Broken(f"{t.name}: {failed} without a mutant too (or the machine is too busy for its limit)")
             if play(t, env, limit, alone)[0] is not None:
@@ -519,7 +543,9 @@ def judge(mutant, all_tests):
             if not named:
                 break
             # a program ends at its first failed test: the others have not been asked
-            skip += ["--exact", "--skip", failed] if not skip else ["--skip", failed]
+            skipped.append(failed)
+            if set(t.only) == set(skipped):
+                break
     return {"caught": None, "test": None, "seconds": round(spent, 1), "ran": ran, "doubts": doubts}
 
 

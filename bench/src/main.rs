@@ -87,6 +87,12 @@ struct Options {
     /// Scale: routes at full size
     #[arg(long, default_value_t = 1_000_000)]
     routes: usize,
+    /// Scale: only shapes whose names have this in them
+    #[arg(long)]
+    shape: Option<String>,
+    /// Scale: only events whose names have this in them
+    #[arg(long)]
+    event: Option<String>,
     /// Print JSON, as it is written, in place of the table
     #[arg(short = 'j', long)]
     json: bool,

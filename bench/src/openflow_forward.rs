@@ -100,7 +100,7 @@ pub fn run(o: &Options) -> Result<Vec<Row>> {
             let (peer, target) = match (ours, peers) {
                 (By::Packet, _) => ("Open vSwitch, AF_PACKET", Target::RatioAtLeast(2.0)),
                 (By::Xdp, By::Packet) => ("Open vSwitch, AF_PACKET", Target::None),
-                (By::Xdp, By::Xdp) => ("Open vSwitch, AF_XDP", Target::None),
+                (By::Xdp, By::Xdp) => ("Open vSwitch, AF_XDP", Target::RatioAtLeast(2.0)),
             };
             for case in CASES {
                 let name = format!("{bytes} B, {}{}", case.name, ours.suffix());

@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use tandem_abi::raw;
 use tandem_ofagent::{Agent, ConnId, Settings, Wires};
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup, Slice};
+use tandem_ofpipeline::flows::blank;
+use tandem_openflow::model::{FlowCommand, FlowMod, Request};
 use tandem_openflow::random::Source;
-use tandem_openflow::{Header, Version, encode_request};
+use tandem_openflow::{Action, Field, Header, Instructions, Match, Oxm, Version, encode_request};
 use tandem_packet::{Buffer, Frame, Offload};
 use tandem_sal::told::{Answer, Told};
 
@@ -18,6 +20,20 @@ use crate::kept::Kept;
 const PORTS: u8 = 4;
 const CONTROLLERS: usize = 3;
 const SECOND: u64 = 1_000_000_000;
+
+/// What a chip has of everything: little.
+const POOLS: [(&str, u32); 7] = [
+    ("acl-tcam", 32),
+    ("is2-tcam", 96),
+    ("is1-tcam", 32),
+    ("es0-tcam", 16),
+    ("acl-counter", 8),
+    ("multicast-group", 8),
+    ("vlan", 4),
+];
+
+/// The chip's profile, where there is one.
+type Below = Option<&'static str>;
 
 /// What leaves by ports that are there.
 struct Out;
@@ -29,6 +45,9 @@ impl Wires for Out {
     }
 }
 
+/// Times that one chip is silent, at most: each takes many turns.
+const PAUSES: usize = 8;
+
 /// What becomes of a command, by a byte: most are done.
 fn answer(byte: u8) -> Answer {
     match byte {
@@ -36,6 +55,8 @@ fn answer(byte: u8) -> Answer {
         250.. => Answer::TimedOut,
         240.. => Answer::Status(raw::TND_ST_FAULT),
         230.. => Answer::Status(raw::TND_ST_TABLE_FULL),
+        // too short to be noticed, or long enough
+        220.. => Answer::Pauses(u64::from(byte - 219) * SECOND / 2),
         _ => Answer::Status(raw::TND_ST_OK),
     }
 }
@@ -46,6 +67,41 @@ fn mac(n: u8) -> [u8; 6] {
 
 fn hello(version: Version) -> [u8; 8] {
     [version as u8, 0, 0, 8, 0, 0, 0, 1]
+}
+
+/// A flow that writes a tag's VLAN id and sends, by two bytes.
+fn writes(n: u8, of: u8) -> FlowMod {
+    let vid = |v: u8| Oxm::exact(Field::VlanVid, 0x1000 | u128::from(v));
+    let port = Oxm::exact(Field::InPort, u128::from(of & 3) + 1);
+    let fields = match of & 4 {
+        0 => vec![vid(n & 7)],
+        _ => vec![port, vid(n & 7)],
+    };
+    let output = Action::Output {
+        port: u32::from(of >> 3 & 3) + 1,
+        max_len: 0,
+    };
+    let set = Action::SetField {
+        field: Field::VlanVid,
+        value: 0x1000 | u128::from(8 + (of & 15)),
+    };
+    FlowMod {
+        command: match n >> 3 & 7 {
+            0 => FlowCommand::DeleteStrict,
+            1 => FlowCommand::ModifyStrict,
+            _ => FlowCommand::Add,
+        },
+        priority: u16::from(of >> 5),
+        matching: Match {
+            fields,
+            exact: false,
+        },
+        instructions: Instructions {
+            apply: Some(vec![set, output]),
+            ..Instructions::default()
+        },
+        ..blank()
+    }
 }
 
 /// A switch without ports.
@@ -60,27 +116,30 @@ fn agent_at(now: u64) -> Agent {
 }
 
 /// Its ports, with links up or down, and the chip that it may have.
-fn equip(agent: &mut Agent, chip: bool, links: [bool; PORTS as usize], now: u64) {
+fn equip(agent: &mut Agent, chip: Below, links: [bool; PORTS as usize], now: u64) {
     for (n, up) in (1..=PORTS).zip(links) {
         agent.add_port(n.into(), &format!("swp{n}"), mac(n), (up, 1_000), now);
     }
-    if chip {
+    if let Some(profile) = chip {
         let ports = (1..=PORTS).map(|n| PortOf {
             number: n.into(),
             port: n,
             mac: mac(n),
         });
         let chip = Chip::new(Setup {
-            profile: "tiny".into(),
+            profile: profile.into(),
             lookup: Lookup::Address,
             version: Version::V13,
             ports: ports.collect(),
             local: false,
-            chains: Limits::default(),
+            chains: Limits {
+                forms: true,
+                ..Limits::default()
+            },
             classes: true,
             slice: Slice::default(),
         });
-        agent.set_chip(chip.expect("tiny is known"), now);
+        agent.set_chip(chip.expect("a known profile"), now);
     }
 }
 
@@ -88,7 +147,7 @@ fn equip(agent: &mut Agent, chip: bool, links: [bool; PORTS as usize], now: u64)
 struct World {
     agent: Agent,
     kept: Option<Kept>,
-    has_chip: bool,
+    chip: Below,
     links: [bool; PORTS as usize],
     read: BTreeMap<ConnId, Vec<u8>>,
     now: u64,
@@ -97,13 +156,19 @@ struct World {
 impl World {
     fn new(how: u8) -> World {
         let (mut agent, now) = (agent_at(1), 1);
-        let (has_chip, links) = (how & 1 == 0, [true; PORTS as usize]);
-        equip(&mut agent, has_chip, links, now);
+        let links = [true; PORTS as usize];
+        let chip = match (how & 1 == 0, how & 4 != 0) {
+            (true, false) => Some("tiny"),
+            // which classifies as well, so that flows may write
+            (true, true) => Some("nxp-t1040"),
+            _ => None,
+        };
+        equip(&mut agent, chip, links, now);
         let keeps = how & 2 != 0;
         World {
             kept: keeps.then(|| Kept::new(&mut agent, now)),
             agent,
-            has_chip,
+            chip,
             links,
             read: BTreeMap::new(),
             now,
@@ -113,7 +178,7 @@ impl World {
     /// The process is killed, and there is another one.
     fn kill(&mut self, back: u16) {
         if let Some(kept) = &mut self.kept {
-            let (chip, links, now) = (self.has_chip, self.links, self.now);
+            let (chip, links, now) = (self.chip, self.links, self.now);
             let next = kept.next(back, agent_at(now), now, |a| equip(a, chip, links, now));
             self.agent = next;
             self.read.clear();
@@ -189,9 +254,13 @@ impl World {
         if let Some(chip) = self.agent.chip_mut()
             && chip.lost().is_some()
         {
-            let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)];
-            let told = Told::new(&pools, fates.iter().map(|b| answer(*b)));
-            chip.attach(Box::new(told), now).expect("tiny's sizes");
+            let mut pauses = 0;
+            let few = |a: &Answer| {
+                pauses += usize::from(matches!(a, Answer::Pauses(_)));
+                !matches!(a, Answer::Pauses(_)) || pauses <= PAUSES
+            };
+            let told = Told::new(&POOLS, fates.iter().map(|b| answer(*b)).filter(few));
+            chip.attach(Box::new(told), now).expect("its sizes");
         }
     }
 
@@ -215,6 +284,18 @@ impl World {
             1 => {
                 if let Some(id) = self.nth(kind >> 4) {
                     self.feed(id, input.take(n.into()));
+                }
+            }
+            // a flow that writes, which nobody draws by chance
+            4 if kind >= 200 => {
+                if let Some(id) = self.nth(n >> 6) {
+                    let version = self.agent.conn(id).and_then(|c| c.version());
+                    let version = version.unwrap_or(Version::V13);
+                    let mut message = Vec::new();
+                    let request = Request::FlowMod(writes(n, input.u8()));
+                    if encode_request(version, n.into(), &request, &mut message).is_ok() {
+                        self.feed(id, &message);
+                    }
                 }
             }
             2..=4 => {
@@ -281,7 +362,8 @@ impl World {
         self.work();
     }
 
-    /// Whatever was: with a chip that does what it is told, a controller that comes now has its barrier answered.
+    /// Whatever was: with a chip that does what it is told, a controller that comes now has its barrier answered, and the chip
+    /// is not silent for ever.
     fn end(&mut self) {
         for id in self.read.keys().copied().collect::<Vec<_>>() {
             self.agent.disconnected(id, self.now);
@@ -291,30 +373,34 @@ impl World {
         let id = self.connect(version).expect("nobody else is there");
         let barrier = if version == Version::V10 { 18 } else { 20 };
         self.feed(id, &[version as u8, barrier, 0, 8, 0, 0, 0, 9]);
+        let mut done = false;
         for _ in 0..20_000 {
             self.attach(&[]);
             self.work();
             let out = self.agent.output(id);
-            let mut at = 0;
+            let (mut at, all) = (0, out.len());
             while let Some(h) = Header::of(out.get(at..).unwrap_or_default()) {
-                if h.kind == barrier + 1 {
-                    return;
-                }
+                done |= h.kind == barrier + 1;
                 at += usize::from(h.length);
+            }
+            self.agent.sent(id, all, self.now);
+            if done && self.agent.chip_mut().is_none_or(|c| !c.is_silent()) {
+                return;
             }
             // what was refused is tried again after a while
             self.now += SECOND / 100;
             assert!(
-                self.agent.conn(id).is_some_and(|c| c.end().is_none()),
+                done || self.agent.conn(id).is_some_and(|c| c.end().is_none()),
                 "{:?}",
                 self.agent.conn(id).map(|c| c.end())
             );
         }
-        panic!("no answer to a barrier: {:?}", self.agent.chip_mut());
+        let chip = self.agent.chip_mut();
+        panic!("no answer: to a barrier {done}, {chip:?}");
     }
 }
 
-/// The first byte: with a chip or without, with a file or without. Then steps. A process with a file is killed at their end,
+/// The first byte: with a chip or without, with a file or without, which chip. Then steps. A process with a file is killed at their end,
 /// whatever there is by then; the last two bytes say how much of it is cut off.
 pub(crate) fn agent(data: &[u8]) {
     let mut input = Input::new(data);

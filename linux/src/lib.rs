@@ -11,6 +11,7 @@ pub mod clock;
 pub mod epoll;
 pub mod eventfd;
 pub mod fdpass;
+pub mod heap;
 pub mod ifreq;
 pub mod jobs;
 pub mod link_notify;

@@ -12,13 +12,20 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 pub struct Process(OwnedFd);
 
 impl Process {
-    /// Whoever listened at the other end of a connected Unix socket.
+    /// Whoever listened at the other end of a connected Unix socket, in this PID namespace or another.
     ///
     /// # Errors
-    /// It has ended, or is of another PID namespace.
+    /// It is nobody's, or the process has ended, which some kernels say so. Before Linux 6.5 also: it has no number in this PID
+    /// namespace.
     pub fn of_peer(socket: impl AsFd) -> io::Result<Process> {
-        let (pid, _) = crate::peercred::of(socket)?;
-        Process::of(pid.ok_or(io::ErrorKind::NotFound)?)
+        match crate::peercred::process_of(&socket) {
+            // An older kernel. Where a newer one says no, the number may be another's by now
+            Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => {
+                let (pid, _) = crate::peercred::of(socket)?;
+                Process::of(pid.ok_or(io::ErrorKind::NotFound)?)
+            }
+            process => process.map(Process),
+        }
     }
 
     fn of(pid: Pid) -> io::Result<Process> {

@@ -22,6 +22,8 @@ pub enum Daemon {
     Switchd,
     /// An OpenFlow switch.
     Ofagentd,
+    /// The appliance's console with engine kernel, beside switchd; its socket is no API's.
+    Swcfgd,
 }
 
 impl Daemon {
@@ -31,6 +33,7 @@ impl Daemon {
             Daemon::Asicd => "asicd",
             Daemon::Switchd => "switchd",
             Daemon::Ofagentd => "ofagentd",
+            Daemon::Swcfgd => "swcfgd",
         }
     }
 }

@@ -165,6 +165,8 @@ pub struct Port {
     pub link: bool,
     /// asicd: speed, 0 = unknown.
     pub speed_mbps: u32,
+    /// asicd: what the chip's port can do.
+    pub max_speed_mbps: u32,
     /// asicd: counters of the chip.
     pub counters: Option<PortCounters>,
     /// switchd: the netdev.

@@ -107,7 +107,12 @@ fn answers_errors_and_limits() {
     let e = client
         .clone()
         .with_timeout(Duration::from_millis(50))
-        .post::<SyncAnswer>("/v1/sync", &SyncRequest { timeout_ms: 2000 })
+        .post::<SyncAnswer>(
+            "/v1/sync",
+            &SyncRequest {
+                timeout_ms: 3_600_000,
+            },
+        )
         .unwrap_err();
     assert_eq!(e.to_string(), "asicd did not answer within 0.05 s");
     server.stop();
@@ -154,7 +159,8 @@ fn a_stream_is_read_as_it_comes_and_does_not_hold_up_the_end() {
     assert_eq!(&first, b"packet packet ");
     let t = Instant::now();
     server.stop();
-    assert!(t.elapsed() < Duration::from_secs(3));
+    // half a second, and what a busy machine adds; else without end
+    assert!(t.elapsed() < Duration::from_secs(60));
     assert!(Client::new(dir.socket()).stream("/v1/capture").is_err());
 }
 

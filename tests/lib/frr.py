@@ -7,6 +7,7 @@ The system's FRR is not touched: -N gives each instance a name of its own, and e
 import grp
 import os
 import pwd
+import signal
 import subprocess
 
 from . import net
@@ -41,8 +42,12 @@ class Frr:
 
     def start(self, bgp_config, zebra_config="", listen="0.0.0.0"):
         """Starts zebra, then bgpd; `bgp_config` is bgpd's configuration text, `listen` where it takes sessions."""
+        return self.start_all({"zebra": zebra_config, "bgpd": bgp_config}, listen)
+
+    def start_all(self, daemons, listen="0.0.0.0"):
+        """Starts these, in order, each with its configuration's text."""
         head = f"hostname {self.name}\nlog file {self.folder}/DAEMON.log informational\n"
-        for daemon, text in (("zebra", zebra_config), ("bgpd", bgp_config)):
+        for daemon, text in daemons.items():
             config = self._write(f"{daemon}.conf", head.replace("DAEMON", daemon) + text)
             extra = ["-p", "179", "-l", listen] if daemon == "bgpd" else []
             words = ["ip", "netns", "exec", self.ns.name, os.path.join(HOME, daemon), "-d", "-N", self.name,
@@ -55,10 +60,18 @@ class Frr:
             if code != 0:
                 with open(said, encoding="utf-8") as f:
                     raise net.CommandError(words, code, f.read())
-            self.started.append(daemon)
+            if daemon not in self.started:
+                self.started.append(daemon)
             net.wait_until(f"{daemon} of {self.name} to answer",
                            lambda d=daemon: os.path.exists(os.path.join(self.folder, f"{d}.vty")), timeout=10)
         return self
+
+    def kill(self, daemon):
+        """As a crash: a new one finds its socket there."""
+        with open(os.path.join(self.folder, f"{daemon}.pid"), encoding="utf-8") as f:
+            pid = int(f.read())
+        os.kill(pid, signal.SIGKILL)
+        net.wait_until(f"{daemon} to be gone", lambda: not net.pid_alive(pid, daemon))
 
     def vty(self, *commands, timeout=20):
         """One or more vtysh commands; what they printed."""
@@ -78,5 +91,5 @@ def stop_leftovers(folder):
     if not os.path.isdir(folder):
         return
     for name in sorted(os.listdir(folder)):
-        for daemon in ("bgpd", "zebra"):
+        for daemon in ("bgpd", "ospfd", "ripd", "zebra"):
             net.end_by_pid_file(os.path.join(folder, name, f"{daemon}.pid"), daemon)

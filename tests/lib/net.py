@@ -2,6 +2,7 @@
 """Network namespaces, cables between them, and commands inside them. Standard library only."""
 
 import ctypes
+import functools
 import os
 import subprocess
 import threading
@@ -26,7 +27,10 @@ class CommandError(Exception):
         self.said = said
 
 
-def run(*words, timeout=20, check=True, stdin=None):
+PATIENCE = 60.0  # for what is to come: the end of a test that hangs, and no verdict on a machine that has other work
+
+
+def run(*words, timeout=PATIENCE, check=True, stdin=None):
     """Runs a command to its end and returns what it printed (standard output)."""
     words = [str(w) for w in words]
     r = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout)
@@ -49,8 +53,9 @@ def kernel_makes(*kind):
     return kernel_does(f"ip link add probe type {' '.join(kind)}")
 
 
-def wait_until(what, condition, timeout=10.0, every=0.05):
-    """Waits for `condition()` to be true; says in one line what did not happen."""
+def wait_until(what, condition, timeout=PATIENCE, every=0.05):
+    """Waits for `condition()` to be true, so long and no less than others do; says in one line what did not happen."""
+    timeout = max(timeout, PATIENCE)
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -185,6 +190,30 @@ def pid_alive(pid, comm=None):
     except OSError:
         return False
     return words is not None and words[0] != "Z" and (comm is None or name == comm)
+
+
+def busy(pid):
+    """Is a thread of that process working, or waiting for a processor? The one that asks does not count."""
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    own = str(threading.get_native_id())
+    return any(t != own and (stat(f"{pid}/task/{t}") or "S")[0] == "R" for t in tasks)
+
+
+@functools.cache
+def softirq_threads():
+    """The kernel's threads for what an interrupt did not get done, packets among it."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+                if f.read().startswith("ksoftirqd/"):
+                    found.append(pid)
+        except OSError:
+            pass  # gone meanwhile
+    return found
 
 
 def end_by_pid_file(path, comm, timeout=5.0):

@@ -41,6 +41,8 @@ class Switch:
         ns = net.Namespace(f"{self.prefix}h{n}")
         ns.sysctl(ipv6__conf__default__disable_ipv6=1)
         net.cable(ns, "eth0", self.ns, f"p{n}")
+        # whom it knows it does not ask for again by itself, at whatever moment
+        ns.sysctl(ipv4__neigh__eth0__base_reachable_time_ms=3600000, ipv4__neigh__eth0__delay_first_probe_time=3600)
         ns.ip(f"addr add 10.0.0.{n}/24 dev eth0")
         self.hosts.append(ns)
         return ns
@@ -49,7 +51,7 @@ class Switch:
         """`tandem openflow up`, with a port for each host."""
         for n in ports if ports is not None else range(1, len(self.hosts) + 1):
             words += ("--port", f"swp{n}=p{n}")
-        return self.tandem("openflow", "up", *words, timeout=60, check=check)
+        return self.tandem("openflow", "up", *words, check=check)
 
     def tandem(self, *words, **kw):
         return self.ns.exec(os.path.join(binaries(), "tandem"), "--name", self.name, *words, **kw)
@@ -95,13 +97,21 @@ class Switch:
         except OSError:
             return ""
 
-    def pings(self, a, b, count=3):
-        """How many of `count` pings from host a come back from host b."""
-        out = self.hosts[a - 1].exec("ping", "-n", "-c", count, "-i", "0.2", "-W", "1", f"10.0.0.{b}", check=False)
+    def pings(self, a, b, count=3, wait=1):
+        """How many of `count` pings from host a come back from host b; if none does, the last had `wait` seconds."""
+        out = self.hosts[a - 1].exec("ping", "-n", "-c", count, "-i", "0.2", "-W", wait, f"10.0.0.{b}", check=False)
         return int(out.split(" received")[0].split()[-1])
 
-    def reaches(self, a, b, timeout=15):
-        net.wait_until(f"h{a} to reach h{b}", lambda: self.pings(a, b, 1) == 1, timeout=timeout)
+    def answered(self, a, b, count=3, wait=30):
+        """All of `count` pings come back, on a busy machine late: each has `wait` seconds for itself."""
+        for n in range(count):
+            time.sleep(0.2 if n else 0)
+            if not self.pings(a, b, 1, wait):
+                return False
+        return True
+
+    def reaches(self, a, b):
+        net.wait_until(f"h{a} to reach h{b}", lambda: self.pings(a, b, 1) == 1)
 
     def app(self, name):
         """An application of os-ken's, until it is killed; from when it listens."""
@@ -117,12 +127,12 @@ class Switch:
         rows = self.ns.read("/proc/thread-self/net/tcp").splitlines()[1:]
         return any(r.split()[1].endswith(f":{PORT:04X}") and r.split()[3] == "0A" for r in rows)
 
-    def connected(self, n=1, timeout=15):
-        net.wait_until(f"{n} controllers to be connected", lambda: self.status()["controllers"] == n, timeout=timeout)
+    def connected(self, n=1):
+        net.wait_until(f"{n} controllers to be connected", lambda: self.status()["controllers"] == n)
 
     def peer(self, version=4, hello=True, port=PORT):
         """A controller that calls the switch (ptcp:) and is spoken by the test, message by message."""
-        s = net.in_netns(self.ns.name, socket.create_connection, ("127.0.0.1", port), 10)
+        s = net.in_netns(self.ns.name, socket.create_connection, ("127.0.0.1", port), net.PATIENCE)
         return Peer(s, version, hello)
 
     def delete(self):
@@ -150,7 +160,7 @@ class Peer:
     def send(self, kind, body=b"", xid=7):
         self.s.sendall(struct.pack("!BBHI", self.version, kind, 8 + len(body), xid) + body)
 
-    def next(self, timeout=5):
+    def next(self, timeout=net.PATIENCE):
         """The next message: type, xid, body; None at the end of the connection. Echo requests are answered.
 
         `timeout`: seconds; None waits for as long as it takes."""
@@ -171,7 +181,7 @@ class Peer:
             return self.next(None if end is None else end - time.monotonic())
         return kind, xid, body
 
-    def wait(self, kind, timeout=5):
+    def wait(self, kind, timeout=net.PATIENCE):
         """The next message of a type."""
         while True:
             m = self.next(timeout)

@@ -48,9 +48,11 @@ def sweep(whose):
         pid = name[len(PREFIX):].split("-")[0]
         if not whose(int(pid) if pid.isdigit() else 0):
             continue
-        for daemon in ("switchd", "asicd"):
-            net.end_by_pid_file(os.path.join(base, name, f"{daemon}.pid"), daemon)
+        for file, daemon in (("swcfgd", "swcfgd"), ("switchd", "switchd"), ("switchd", "swcfgd"), ("asicd", "asicd")):
+            net.end_by_pid_file(os.path.join(base, name, f"{file}.pid"), daemon)
         shutil.rmtree(os.path.join(base, name), ignore_errors=True)
+        if name.endswith(".login"):  # a socket of swcfgd's
+            os.unlink(os.path.join(base, name))
         if os.path.exists(f"/run/netns/{name}"):
             net.run("ip", "netns", "del", name, check=False)
 
@@ -96,11 +98,18 @@ class Host:
         return self
 
     def ping(self, target, count=1, interval=0.2, timeout=1, size=None, check=False):
-        """Number of answers that came back."""
+        """Number of answers that came back; `check`: all of them, on a busy machine late: each is waited for by itself,
+        as ping waits for the last of several no longer than two round trips."""
+        if check and count > 1:
+            for n in range(count):
+                time.sleep(interval if n else 0)
+                self.ping(target, 1, timeout=timeout, size=size, check=True)
+            return count
+        timeout = 30 if check else timeout
         words = ["ping", "-q", "-n", "-c", count, "-i", interval, "-W", timeout]
         if size:
             words += ["-s", size]
-        out = self.ns.exec(*words, target, check=False, timeout=count * max(interval, timeout) + 10)
+        out = self.ns.exec(*words, target, check=False, timeout=count * interval + timeout + 10)
         got = int(out.split(" received")[0].rsplit(" ", 1)[1]) if " received" in out else 0
         if check and got != count:
             raise AssertionError(f"{self.name}: {got} of {count} pings to {target} were answered")
@@ -158,12 +167,39 @@ class Switch:
         self.router()
         for i in range(1, count + 1):
             self.gateway(i, six)
-        net.wait_until("h1 to reach h2", lambda: self.hosts["h1"].ping("10.2.0.2"), timeout=15)
-        self.sync()
+        net.wait_until("h1 to reach h2", lambda: self.hosts["h1"].ping("10.2.0.2"))
+        self.at_rest()
         return self
 
     def sync(self):
         """Returns when the data plane does what the kernel says."""
+
+    def hosts_ask_nobody(self):
+        """Hosts keep what they know of their neighbours: a host asks again five seconds after it used an old entry, and
+        while no switchd is there nobody answers."""
+        for host in self.hosts.values():
+            for n in json.loads(host.ns.ip("-j neigh show dev eth0")):
+                if "lladdr" in n:
+                    host.ns.ip("neigh replace", n["dst"], "lladdr", n["lladdr"], "dev eth0 nud permanent")
+
+    def at_rest(self):
+        """Returns when the kernel has done what it does by itself, late: a port's or bridge's own IPv6 address is
+        routed, which is a write, when its carrier was noticed and nobody else has turned out to have the address."""
+        def has_address(link):
+            settings = f"/proc/sys/net/ipv6/conf/{link['ifname']}/disable_ipv6"
+            if not os.path.exists("/proc/sys/net/ipv6") or self.ns.read(settings) == "1":
+                return True
+            own = self.ip("-6 -o addr show scope link dev", link["ifname"])
+            return "fe80:" in own and "tentative" not in own
+
+        def done():
+            links = json.loads(self.ip("-j link show up"))
+            # of those that are not up `ip` says nothing, in braces
+            return all("LOWER_UP" not in link["flags"] or has_address(link) for link in links
+                       if re.match(r"(swp|br)\d", link.get("ifname", "")))
+
+        net.wait_until("the kernel to be done with its own addresses", done, every=0.2)
+        self.sync()
 
     def trapped(self):
         """Packets that the chip says it has given to the CPU, by reason."""
@@ -237,6 +273,7 @@ class AsicSwitch(Switch):
         self.instance = prefix + "sw"
         self.started = False
         self.cables = []  # of ports without a host: "swp3=tap:x"
+        self.options = []  # more of `tandem up`
 
     def host(self, name, port, mac=None):
         h = Host(self.prefix, name, mac)
@@ -253,7 +290,7 @@ class AsicSwitch(Switch):
 
     def start(self):
         """`tandem up` in the switch's namespace, with every cabled port."""
-        words = ["up", "--profile", self.profile, "--timeout", 30 * PACE]
+        words = ["up", "--profile", self.profile, "--timeout", 30 * PACE, *self.options]
         for p in sorted(self.cabled):
             words += ["--port", f"swp{p}={self.port_kind}:p{p}@{self.front.name}"]
         for cable in self.cables:
@@ -290,7 +327,7 @@ class AsicSwitch(Switch):
                 self.tandem("down", check=False, timeout=30)
             except subprocess.TimeoutExpired:
                 pass
-            for daemon in ("switchd", "asicd"):
+            for daemon in ("swcfgd", "switchd", "asicd"):
                 net.end_by_pid_file(os.path.join(self.run_dir, f"{daemon}.pid"), daemon)
         super().delete()
         self.front.delete()

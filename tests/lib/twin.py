@@ -21,7 +21,7 @@ import time
 
 from . import net, packet
 from .packet import udp4_frame
-from .switch import PACE, Host
+from .switch import PACE, AsicSwitch, Host
 
 HOSTS = ("h1", "h2", "h3", "h4")
 MAC = {f"h{i}": f"02:00:00:00:00:{i:02x}" for i in range(1, 9)}
@@ -32,8 +32,8 @@ TCX = tuple(int(x) for x in os.uname().release.split("-", maxsplit=1)[0].split("
 
 class Step:
     """One step: `do(switch)` changes the kernel, then `frames` (host, frame) are sent; a number among them is a pause
-    in seconds, a function of the switch and its wires is called: what waits for something, however busy the machine
-    is. `fits`: hardware must do it.
+    of so many seconds, and until the daemons have come round to what was sent; a function of the switch and its wires
+    is called: what waits for something, however busy the machine is. `fits`: hardware must do it.
 
     `expect` says how many data frames leave by which port on the kernel alone: a guard against a step that tests
     nothing. `control`: the sets of control frames must be equal too.
@@ -95,17 +95,49 @@ def own_addresses(sw):
     return found
 
 
-def quiet(wires, least=0.06, most=1.0):
-    """Waits until no frame has come for a while."""
+FOREIGN = 2.0  # seconds: longer the kernel's threads have not to do with what was sent here, but with the machine's
+
+
+def quiet(wires, least=0.06, most=1.0, sw=None):
+    """Waits until no frame has come for a while, in which nobody who could have sent one was waiting for a processor:
+    the daemons of `sw`, and the kernel's threads that take what interrupts leave behind. Fails where they never are."""
     least *= PACE
-    end = time.monotonic() + most * PACE
-    seen = -1
-    while time.monotonic() < end:
+    begin = time.monotonic()
+    seen, idle = -1, False
+    while True:
         time.sleep(least)
+        spent = time.monotonic() - begin
+        who = works(sw, spent)
+        was, idle = idle, not who
         now = sum(len(w.frames) for w in wires.values())
-        if now == seen:
+        if now == seen and was and idle or spent > most * PACE and idle:
             return
+        if spent > net.PATIENCE:
+            raise TimeoutError(f"not within {spent:.0f} s: nothing more on its way; at work: {', '.join(who)}")
         seen = now
+
+
+def passed(sw):
+    """Waits until what was sent has been passed on, or learned from, as far as a pause leaves that to the machine.
+    Fails where somebody never comes round to it."""
+    begin, idle = time.monotonic(), 0
+    while idle < 2:
+        spent = time.monotonic() - begin
+        who = works(sw, spent)
+        if who and spent > net.PATIENCE:
+            raise TimeoutError(f"not within {spent:.0f} s: what was sent passed on; at work: {', '.join(who)}")
+        idle = 0 if who else idle + 1
+        time.sleep(0.002)
+
+
+def works(sw, spent):
+    """Who has packets to pass or to take, and no processor yet, after so many seconds of waiting for that."""
+    who = [("the test", os.getpid())]
+    if isinstance(sw, AsicSwitch) and sw.started:
+        who += [(d, sw.pid(d)) for d in ("asicd", "switchd")]
+    if spent < FOREIGN:
+        who += [("ksoftirqd", pid) for pid in net.softirq_threads()]
+    return [name for name, pid in who if net.busy(pid)]
 
 
 def play(sw, steps, wires):
@@ -124,11 +156,12 @@ def play(sw, steps, wires):
         for item in step.frames:
             if isinstance(item, (int, float)):
                 time.sleep(item)
+                passed(sw)
             elif callable(item):
                 item(sw, wires)
             else:
                 wires[item[0]].send(item[1])
-        quiet(wires)
+        quiet(wires, sw=sw)
         caught = {}
         for host, w in wires.items():
             frames = [canonical(f, own) for f in w.caught()]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ovs-ofctl` as a client of a switch, and frames at the switch's ports."""
 
+import os
 import re
 import time
 
@@ -83,8 +84,9 @@ class Monitor:
         self.cell = cell
         self.process = cell.start("ovs-ofctl", "-O", client.version, "--no-names", "monitor", client.switch.address,
                                   *words, log=self.name, env={"OVS_RUNDIR": cell.folder})
-        # when it has sent what it wants to be told, it says nothing; a client after it is served after it
-        time.sleep(0.3)
+        # when the switch has taken what it wants to be told, it opens a socket of its own and says nothing
+        net.wait_until("the monitor to be heard", lambda: self.process.poll() is not None or self.listens(),
+                       timeout=PATIENCE)
 
     def __enter__(self):
         return self
@@ -92,6 +94,9 @@ class Monitor:
     def __exit__(self, *_):
         self.process.terminate()
         self.process.wait(5)
+
+    def listens(self):
+        return os.path.exists(os.path.join(self.cell.folder, f"ovs-ofctl.{self.process.pid}.ctl"))
 
     @property
     def said(self):

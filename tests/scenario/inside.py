@@ -92,6 +92,17 @@ class Inside:
 
         return self.pool.submit(get).result()
 
+    def unsent(self):
+        """ICMP and ICMPv6 messages that this namespace's kernel wanted to send and could not, so far."""
+        def get():
+            with open("/proc/thread-self/net/snmp", encoding="ascii") as f:
+                names, values = (line.split() for line in f if line.startswith("Icmp:"))
+            found = int(values[names.index("OutErrors")])
+            with open("/proc/thread-self/net/snmp6", encoding="ascii") as f:
+                return found + sum(int(line.split()[1]) for line in f if line.startswith("Icmp6OutErrors"))
+
+        return self.pool.submit(get).result()
+
     def stations(self):
         """How many entries the bridges have for each MAC address (bytes): those that were learned or set behind a
         port."""

@@ -14,6 +14,13 @@ case $(uname -r) in *-debug) SLOW=4 ;; esac
 VIRTUAL=
 if [ "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)" != acpi_pm ]; then VIRTUAL=y; fi
 
+# The machine's own time in ms, in $now_ms, for what is judged in virtual time. The shell reads it: a program would be looked for
+# in the host's folder first (9p), and while a process of the host is waited for, virtual time leaps.
+now() {
+	read -r now_ms _ </proc/uptime
+	now_ms=$((${now_ms%.*} * 1000 + 1${now_ms#*.} * 10 - 1000))
+}
+
 fail() {
 	printf 'FAILED: %s\n' "$*" >&2
 	# why the driver thinks so

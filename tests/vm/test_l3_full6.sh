@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend null --ports 4 --profile tiny
 # timeout: 400
+# long
 #
 # IPv6 multipath where there is no room for a group, or none for a route: an append is refused with nothing changed, or
 # traps; a replace is never refused, as the kernel has lost the old route by then, and traps; nothing vanishes, neither from

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
 # timeout: 400
+# long
 #
 # Packets that the chip has sent to each member of a next-hop group, as `ip -s -s nexthop` shows them: by the chip what the
 # chip forwards, by the kernel what traps, none twice; a group of one member counts, too; a replace begins anew.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
 # timeout: 600
+# long
 #
 # A VLAN interface on a port in a VRF, its port outside, three times: each move finds what the last one has left behind.
 . /host/tests/vm/lib.sh

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
 # timeout: 200
+# long
 #
 # A device that writes rubbish all over the shared region while the driver works: nothing may crash, hang or warn
 # (lab/run sees to the last), and when it stops, everything is back by itself. Inside the virtual machine, by

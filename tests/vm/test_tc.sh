@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lab: --backend pci --ports 3
 # timeout: 600
+# long
 #
 # Filters that the chip hasn't are the kernel's to apply, to every frame: tc at a port's ingress and egress, of a kind that
 # tells the driver (flower) and of one that doesn't (basic), nftables at a netdev, XDP, tcx; taken away, the chip forwards again.

@@ -290,7 +290,8 @@ impl DriverSide {
             | raw::TND_FEAT_FLOWS
             | raw::TND_FEAT_FLOW_MEMBERS
             | raw::TND_FEAT_FLOW_FIDS
-            | raw::TND_FEAT_FLOW_CLASS;
+            | raw::TND_FEAT_FLOW_CLASS
+            | raw::TND_FEAT_FLOW_EGRESS;
         let features = offered & known;
         handshake::introduce(&self.region, &self.name, features);
         if let Link::Ivshmem { peer, .. } = &self.link {

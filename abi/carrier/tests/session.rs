@@ -16,7 +16,8 @@ use tandem_carrier::{
     CarrierError, Connecting, Connection, DeviceEvent, DeviceSide, DriverSide, KEPT_MAX,
 };
 
-const LIMIT: Duration = Duration::from_secs(5);
+/// The end of a test that hangs, and no verdict on a machine that has other work.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn socket(name: &str) -> PathBuf {
     let dir = std::env::temp_dir().join(format!("tandem-carrier-{}", std::process::id()));

@@ -2,7 +2,7 @@
 
 pub const TND_MAGIC: u64 = 3544417866634641748;
 pub const TND_ABI_MAJOR: u16 = 1;
-pub const TND_ABI_MINOR: u16 = 10;
+pub const TND_ABI_MINOR: u16 = 11;
 pub const TND_HEADER_SIZE: usize = 4096;
 pub const TND_MAX_RINGS: usize = 64;
 pub const TND_CMD_SIZE: usize = 128;
@@ -21,6 +21,7 @@ pub const TND_FEAT_FLOWS: u64 = 32;
 pub const TND_FEAT_FLOW_MEMBERS: u64 = 64;
 pub const TND_FEAT_FLOW_FIDS: u64 = 128;
 pub const TND_FEAT_FLOW_CLASS: u64 = 256;
+pub const TND_FEAT_FLOW_EGRESS: u64 = 512;
 pub const TND_RING_NEED_KICK: u32 = 1;
 pub const TND_CMD_IDEMPOTENT: u32 = 1;
 pub const TND_CMD_LEASE: u32 = 2;
@@ -1565,6 +1566,8 @@ pub const TND_ACL_EGRESS: tnd_acl_stage = 3;
 pub const TND_ACL_FLOW: tnd_acl_stage = 4;
 #[doc = "the same, before FLOW: what the frame is classified as (since 1.10, TND_FEAT_FLOW_CLASS)\n"]
 pub const TND_ACL_FLOW_CLASS: tnd_acl_stage = 5;
+#[doc = "it would leave by this port: in which form (since 1.11, TND_FEAT_FLOW_EGRESS)\n"]
+pub const TND_ACL_FLOW_EGRESS: tnd_acl_stage = 6;
 #[doc = "-------------------------------------------------------------------------\nAccess control lists (draft: no second front end has used them)\n\nA table has rules by priority. It does something once it is bound\nto a port and a stage. The first rule that matches decides; no match, and\nno binding, is PERMIT.\n"]
 pub type tnd_acl_stage = u16;
 #[doc = "TND_CLS_ACL_TABLE: key = table\n"]

@@ -64,7 +64,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
     /// Flow ports forward by entries that no driver looks after for so many seconds, and give every frame to the CPU then,
-    /// until one opens them: its process is gone, or stopped. 0, never: for ever.
+    /// until one opens them: its process is gone, or stopped. 10 at least; 0, never: for ever.
     #[arg(long, value_name = "SECONDS", default_value = "never")]
     pub flow_deadline: FlowDeadline,
     /// How the driver reaches the chip: socket (a process on this machine) or ivshmem:SOCKET (a VM;

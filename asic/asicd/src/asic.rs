@@ -476,14 +476,15 @@ impl Asic {
 
     fn request(&mut self, request: Request, now_ns: u64) {
         self.detached(now_ns);
-        match request {
+        let warm = match request {
             Request::Detach => {
                 self.side.acknowledge(Status::Ok);
                 return;
             }
-            Request::AttachCold | Request::Reset => self.fw.attach(false),
-            Request::AttachWarm => self.fw.attach(true),
-        }
+            Request::AttachCold | Request::Reset => false,
+            Request::AttachWarm => true,
+        };
+        self.fw.attach(warm);
         let epoch = self.side.acknowledge(Status::Ok);
         let Some(pairs) = self.side.rings().map(|r| r.pairs.len()) else {
             return;
@@ -498,7 +499,7 @@ impl Asic {
         if let Some(driver) = &mut self.driver {
             driver.since_ns = now_ns;
             let who = format!("{} (pid {})", driver.name, driver.pid);
-            self.deadline.attached(who, now_ns);
+            self.deadline.attached(who, warm, now_ns);
         }
         // The driver learns every port's link state first
         for slot in &self.ports {

@@ -12,7 +12,9 @@
 //!
 //! A driver that was killed has told nothing and one that is stopped tells nothing: both are silent, and both are told from
 //! one that has nothing to do because that one sends a `TND_OP_NOP` each second; one that never sent one in its session may
-//! have nothing to do, and is believed while it is attached. A switch chip can do no more for a flow than
+//! have nothing to do, and is believed while it is attached. A session that ends soon without any has looked after nothing:
+//! what stood before it stands, and its time goes on from the session before, so that one that crashes again and again has
+//! an end as well. A switch chip can do no more for a flow than
 //! count its hits; that a port traps is one bit, and the next driver finds it in what it reads.
 
 use std::time::Duration;
@@ -22,12 +24,24 @@ use tandem_mgmt::types::DeadlineStatus;
 use tandem_pipeline::State;
 use tandem_pipeline::state::PortConfig;
 
+/// A session that lasted so long counts, also without a sign: a driver of before there were signs gives none, and one that
+/// writes all the while has no time for one.
+const COUNTS_NS: u64 = 10_000_000_000;
+
 /// Flow ports trap, all of them.
 #[derive(Clone, Debug)]
 struct Over {
     since_ns: u64,
     /// Those that did not before. Empty: they are the next driver's to open.
     ports: Vec<u16>,
+}
+
+/// A warm session that has not counted yet: when it began, who was there last before it, and until when.
+#[derive(Clone, Debug)]
+struct Begun {
+    at_ns: u64,
+    driver: Option<String>,
+    seen_ns: u64,
 }
 
 /// Who looks after the flows, and until when they are believed.
@@ -40,6 +54,7 @@ pub struct Deadline {
     signs: bool,
     driver: Option<String>,
     seen_ns: u64,
+    begun: Option<Begun>,
     over: Option<Over>,
 }
 
@@ -70,8 +85,14 @@ impl Deadline {
         }
     }
 
-    /// A driver attaches: what ports do it reads, and those that trap do until it opens one.
-    pub fn attached(&mut self, driver: String, now_ns: u64) {
+    /// A driver attaches: what ports do it reads, and those that trap do until it opens one. `warm`: what stands there is
+    /// others', and it has looked at none of it yet.
+    pub fn attached(&mut self, driver: String, warm: bool, now_ns: u64) {
+        self.begun = warm.then(|| Begun {
+            at_ns: now_ns,
+            driver: self.driver.clone(),
+            seen_ns: self.seen_ns,
+        });
         self.driver = Some(driver);
         (self.attached, self.signs, self.seen_ns) = (true, false, now_ns);
         if let Some(over) = &mut self.over {
@@ -82,7 +103,13 @@ impl Deadline {
     /// Nobody is attached any more. One that was silent has been gone for longer.
     pub fn detached(&mut self, now_ns: u64) {
         let silent = self.is_silent(now_ns);
-        if std::mem::take(&mut self.attached) && !silent {
+        if !std::mem::take(&mut self.attached) {
+            return;
+        }
+        let soon = |b: &Begun| now_ns.saturating_sub(b.at_ns) < COUNTS_NS;
+        if let Some(before) = self.begun.take().filter(soon) {
+            (self.driver, self.seen_ns) = (before.driver, before.seen_ns);
+        } else if !silent {
             self.seen_ns = now_ns;
         }
     }
@@ -99,6 +126,9 @@ impl Deadline {
         let silent_ns = now_ns.saturating_sub(self.seen_ns);
         self.seen_ns = now_ns;
         self.signs |= sign;
+        if sign {
+            self.begun = None;
+        }
         let Some(over) = self.over.take_if(|o| !o.ports.is_empty()) else {
             return;
         };
@@ -220,7 +250,7 @@ mod tests {
                 fw.state.set_port(port, config).unwrap();
             }
             let mut d = Deadline::new(limit.map(Duration::from_secs), 40 * S);
-            d.attached("ofagentd (pid 7)".into(), 100 * S);
+            d.attached("ofagentd (pid 7)".into(), false, 100 * S);
             d.heard(&mut fw.state, true, 100 * S);
             Bed { fw, d }
         }
@@ -281,21 +311,22 @@ mod tests {
             "{said}"
         );
         // the next one sees that they trap; if it ends before it opens them, they trap on
-        b.d.attached("ofagentd (pid 8)".into(), 600 * S);
+        b.d.attached("ofagentd (pid 8)".into(), true, 600 * S);
         b.heard(601);
         assert_eq!(b.at(602), SHUT);
         assert_eq!(b.told(602).trapping_s, Some(102.0));
         assert!(b.said(602).contains("(pid 8) is here, and has opened none"));
         b.d.detached(603 * S);
         assert_eq!(b.at(604), SHUT);
+        // who has looked after nothing is not who was there last
         let told = b.told(610);
         assert_eq!(
             (told.silent_s, told.traps_in_s, told.trapping_s),
-            (7.0, None, Some(110.0))
+            (410.0, None, Some(110.0))
         );
-        assert!(b.said(610).contains("(pid 8) is gone for 7 s"));
+        assert!(b.said(610).contains("(pid 7) is gone for 410 s"));
         // the next one opens them
-        b.d.attached("ofagentd (pid 9)".into(), 700 * S);
+        b.d.attached("ofagentd (pid 9)".into(), true, 700 * S);
         b.heard(701);
         b.set(1, FLOWS);
         assert_eq!(b.at(702), OPEN);
@@ -332,7 +363,7 @@ mod tests {
         // of before there were signs: while it is here it is believed
         let mut b = Bed::new(Some(300));
         b.d.detached(110 * S);
-        b.d.attached("ofagentd (pid 8)".into(), 111 * S);
+        b.d.attached("ofagentd (pid 8)".into(), true, 111 * S);
         b.heard(112);
         assert_eq!(b.at(1000), OPEN);
         assert_eq!(b.told(1000).traps_in_s, None);
@@ -340,6 +371,45 @@ mod tests {
         assert_eq!(b.at(1299), OPEN);
         assert_eq!(b.told(1299).traps_in_s, Some(1.0));
         assert_eq!(b.at(1300), SHUT);
+    }
+
+    #[test]
+    fn one_that_crashes_again_and_again_looks_after_nothing() {
+        // before its first sign: the time goes on, whoever attaches
+        let mut b = Bed::new(Some(300));
+        b.d.detached(200 * S);
+        let mut shut = None;
+        for n in 0..200 {
+            let at = 201 + 2 * n;
+            b.d.attached(format!("ofagentd (pid {at})"), true, at * S);
+            b.heard(at);
+            b.d.turn(&mut b.fw.state, true, at * S);
+            b.d.detached(at * S + S / 2);
+            if b.at(at + 1) == SHUT {
+                shut = shut.or(Some(at + 1));
+            }
+        }
+        assert_eq!(shut, Some(500));
+        assert!(b.said(600).contains("(pid 7) is gone for 400 s"));
+        // one that has come so far as to give a sign has ended what was overdue, and so has one that was there for long
+        for (sign, lasts) in [(true, 2), (false, 10)] {
+            let mut b = Bed::new(Some(300));
+            b.d.detached(200 * S);
+            b.d.attached("ofagentd (pid 8)".into(), true, 400 * S);
+            b.d.heard(&mut b.fw.state, sign, 401 * S);
+            b.d.detached((400 + lasts) * S);
+            assert_eq!(b.at(699 + lasts), OPEN);
+            assert_eq!(b.at(700 + lasts), SHUT);
+            assert!(b.said(701 + lasts).contains("(pid 8) is gone for 301 s"));
+        }
+        // what stands after a cold attach it has written itself
+        let mut b = Bed::new(Some(300));
+        b.d.detached(200 * S);
+        b.d.attached("ofagentd (pid 8)".into(), false, 400 * S);
+        b.heard(400);
+        b.d.detached(401 * S);
+        assert_eq!(b.at(700), OPEN);
+        assert_eq!(b.at(701), SHUT);
     }
 
     #[test]
@@ -365,7 +435,7 @@ mod tests {
         // one that ends meanwhile has been gone since it was heard last; its ports are the next one's to open
         b.d.detached(800 * S);
         assert_eq!(b.told(800).silent_s, 350.0);
-        b.d.attached("another".into(), 900 * S);
+        b.d.attached("another".into(), true, 900 * S);
         b.heard(900);
         assert_eq!(b.at(901), SHUT);
     }

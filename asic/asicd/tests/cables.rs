@@ -10,7 +10,8 @@ use tandem_abi::{Command, raw};
 /// ```text
 ///   h1 (netdev) ─ swp1 ┐        ┌ swp3 ─ tap tt in ns h2, 10.7.0.3
 ///                      ├ asicd ─┤
-///   h2 (netdev) ─ swp2 ┘        └ swp4 ─ capture in, capture out
+///   h2 (netdev) ─ swp2 ┘        ├ swp4 ─ capture in, its link goes down at its end
+///                               └ swp5 ─ capture out, its link stays up
 /// ```
 #[test]
 fn tap_and_capture_take_part_in_the_bridge() {
@@ -23,23 +24,32 @@ fn tap_and_capture_take_part_in_the_bridge() {
     let files = std::env::temp_dir().join(format!("{}-pcap", bench.name));
     std::fs::create_dir_all(&files).unwrap();
     let (input, output) = (files.join("in.pcap"), files.join("out.pcap"));
-    // Two broadcasts, 300 ms apart
-    let mut capture = tandem_ports::pcap::file_header().to_vec();
-    for n in 0..2u64 {
-        let mut frame = vec![0xff; 6];
-        frame.extend([2, 0, 0, 0, 0, 0x44, 0x12, 0x34]);
-        frame.extend([n as u8; 46]);
-        capture.extend(tandem_ports::pcap::record_header(
-            n * 300_000_000,
-            frame.len(),
-        ));
-        capture.extend(frame);
+    // Two broadcasts, 300 ms apart; and two of which the second one is not played: the link is up for as long as it takes
+    let endless = files.join("endless.pcap");
+    for (path, station, apart_ns) in [
+        (&input, 0x44, 300_000_000),
+        (&endless, 0x45, 86_400_000_000_000),
+    ] {
+        let mut capture = tandem_ports::pcap::file_header().to_vec();
+        for n in 0..2u64 {
+            let mut frame = vec![0xff; 6];
+            frame.extend([2, 0, 0, 0, 0, station, 0x12, 0x34]);
+            frame.extend([n as u8; 46]);
+            let header = tandem_ports::pcap::record_header(n * apart_ns, frame.len());
+            capture.extend(header);
+            capture.extend(frame);
+        }
+        std::fs::write(path, capture).unwrap();
     }
-    std::fs::write(&input, capture).unwrap();
     bench.add_port(&format!("swp3=tap:tt@{}", bench.host(2)));
     bench.add_port(&format!(
         "swp4=pcap:{},{},timed",
         input.display(),
+        files.join("unread.pcap").display()
+    ));
+    bench.add_port(&format!(
+        "swp5=pcap:{},{},timed",
+        endless.display(),
         output.display()
     ));
     let mut bench = bench.start();
@@ -50,16 +60,13 @@ fn tap_and_capture_take_part_in_the_bridge() {
     ));
     let mut driver = bench.driver(true);
     driver.vlan(1);
-    for port in 1..=4 {
+    // h1 last: all others have what it asks for
+    for port in (1..=5).rev() {
         driver.member_any(port, 1);
         driver.port_up(port, 0);
     }
     eventually("the TAP answers", || bench.ping(1, 3, "-c 1"));
-    let flood = format!(
-        "ip netns exec {} ping -n -q -c 20 -i 0.01 -s 1400 -W 1 10.7.0.3",
-        bench.host(1)
-    );
-    assert!(must(&flood).contains(" 0% packet loss"));
+    must(&bench.echoes(1, 20, "0.01", "-s 1400 10.7.0.3"));
 
     // The capture was played in its own time, then its link went down
     eventually("the end of the capture", || {
@@ -111,7 +118,7 @@ fn jumbo_and_double_tagged_frames_pass() {
             bench.host(port as u8)
         ));
     }
-    assert!(bench.ping(1, 2, "-c 2 -i 0.1 -M do -s 8900"));
+    assert!(bench.reaches(1, 2, "-c 2 -i 0.1 -M do -s 8900"));
     // Two tags before a full payload: 1522 bytes
     let raw_socket = |n: u8| {
         tandem_linux::netns::run_in_named(Some(&bench.host(n)), || {
@@ -199,12 +206,10 @@ fn routed_streams_with_default_offloads() {
             ..Default::default()
         }));
     }
-    let ping = must(&format!(
-        "ip netns exec {h1} ping -n -c 3 -i 0.1 -W 1 10.8.0.2"
-    ));
-    assert!(ping.contains("ttl=63"), "{ping}");
+    let ping = must(&bench.echoes(1, 3, "0.1", "10.8.0.2"));
+    assert_eq!(ping.matches("ttl=63").count(), 3, "{ping}");
     let server = std::process::Command::new("ip")
-        .args(["netns", "exec", &h2, "timeout", "20", "python3", "-c"])
+        .args(["netns", "exec", &h2, "timeout", "120", "python3", "-c"])
         .arg("import socket\ns=socket.create_server(('10.8.0.2',7000))\nc,_=s.accept()\nn=0\nwhile True:\n d=c.recv(1<<16)\n if not d: break\n n+=len(d)\nprint(n)")
         .stdout(std::process::Stdio::piped())
         .spawn()
@@ -213,7 +218,7 @@ fn routed_streams_with_default_offloads() {
         sh(&format!("ip netns exec {h2} ss -lnt | grep -q 7000"))
     });
     must(&format!(
-        "ip netns exec {h1} timeout 20 python3 -c \"import socket\nc=socket.create_connection(('10.8.0.2',7000))\nfor i in range(256): c.sendall(bytes(65536))\nc.close()\""
+        "ip netns exec {h1} timeout 120 python3 -c \"import socket\nc=socket.create_connection(('10.8.0.2',7000))\nfor i in range(256): c.sendall(bytes(65536))\nc.close()\""
     ));
     let out = server.wait_with_output().unwrap();
     assert_eq!(

@@ -14,7 +14,7 @@ use tandem_carrier::{DriverSide, EventFd};
 use tandem_ivshmem_server::Server;
 use tandem_mgmt::Client;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = common::PATIENCE;
 
 struct Lab {
     dir: PathBuf,

@@ -1,8 +1,9 @@
 //! What the rows of flow ports can ask for and do, as a profile tells it: a chip whose keys have only some of a packet's fields. Of rows
-//! that classify, which always write all that they can, the same but for the last two.
+//! that classify, which always write all that they can, the same but for the last two. Of
+//! rows for the form in which frames leave a port `widths` and `group_bits` alone: their keys are everywhere the same.
 //!
 //! ```toml
-//! [acl.tcam.flow]                 # of a memory that has stage "flow" or "flow_class"; without it: every field, and one port
+//! [acl.tcam.flow]                 # of a memory that has stage "flow", "flow_class" or "flow_egress"; without it: every field, and one port
 //! widths = { … }                  # where not those of the other stages
 //! fields = { arp = ["src_mac"] }  # of rows with this EtherType (RARP has ARP's); `ipv4`, `ipv6` as well; not named: all
 //! group_bits = true               # keys without the destination address know whether it is a group, or broadcast
@@ -97,6 +98,13 @@ const GROUP: u64 = 1 << 40;
 /// Every bit of an address.
 const ALL: u64 = (1 << 48) - 1;
 
+/// Of a tag: what rows for the form of a frame can't ask for.
+const TCI_CFI: u16 = 1 << 12;
+
+fn number(mac: [u8; 6]) -> u64 {
+    mac.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
 /// Does a match on a destination ask for no more than *a group*, *no group* or *broadcast*?
 fn group_bits(value: u64, mask: u64) -> bool {
     mask == GROUP || (value, mask) == (ALL, ALL)
@@ -132,6 +140,27 @@ impl FlowRows {
         self.has_fields(e) && self.has_ports(e) && may && !names && e.mask.group == 0
     }
 
+    /// The same of a row for the form in which frames leave a port: it asks for the port that they came in by, the VLAN id and the
+    /// priority that they have on their way, or for none, and whether they are to a group. ES0 of the VSC9953 has, beside
+    /// these, the drop precedence, which no frame here has (Linux, seville_vsc9953.c, `vsc9953_vcap_es0_keys`).
+    pub(crate) fn forms(&self, e: &raw::tnd_acl_entry) -> bool {
+        let may = matches!(e.action, raw::TND_ACL_PERMIT | raw::TND_ACL_TRAP);
+        let names = (e.counter, e.policer, e.mirror) != (0, 0, 0);
+        let writes = e.flags & raw::TND_ACL_SET_DSCP == 0 && e.group == 0;
+        let (mask, tag) = (e.mask, (e.key.tag, e.mask.tag));
+        let dst = number(mask.dst_mac);
+        let group = dst == 0 || self.group_bits && group_bits(number(e.key.dst_mac), dst);
+        let asks = raw::tnd_acl_key {
+            port: 0,
+            tci: mask.tci & TCI_CFI,
+            tag: 0,
+            dst_mac: [0; 6],
+            ..mask
+        };
+        let none = matches!(tag, (_, 0) | (raw::TND_ACL_UNTAGGED, u8::MAX));
+        may && !names && writes && group && none && !on_ports(e) && asks == Default::default()
+    }
+
     fn has_fields(&self, e: &raw::tnd_acl_entry) -> bool {
         let fields = match e.key.ethertype {
             _ if e.mask.ethertype != u16::MAX => return true,
@@ -164,7 +193,6 @@ impl FlowRows {
             }
         }
         let mut mask = e.mask;
-        let number = |mac: [u8; 6]| mac.iter().fold(0, |n, b| n << 8 | u64::from(*b));
         if self.group_bits && group_bits(number(e.key.dst_mac), number(mask.dst_mac)) {
             mask.dst_mac = [0; 6];
         }

@@ -155,7 +155,10 @@ impl Pools {
         let acl = &profile.acl;
         let tcam = AclStage::ALL.map(|stage| {
             let (at, memory) = acl.of_stage(stage);
-            let flow = matches!(stage, AclStage::Flow | AclStage::FlowClass);
+            let flow = matches!(
+                stage,
+                AclStage::Flow | AclStage::FlowClass | AclStage::FlowEgress
+            );
             StageTcam {
                 pool: match at {
                     _ if memory.shares_lpm6 => PoolId::Lpm6,

@@ -163,11 +163,11 @@ pub struct AclTcam {
     /// Rules lie among the IPv6 prefixes, in lines of that memory (seed 000 §2.7, figure 12).
     #[serde(default)]
     pub shares_lpm6: bool,
-    /// Stages whose rules are here: `port`, `ingress`, `egress`, `flow`.
+    /// Stages whose rules are here: `port`, `ingress`, `egress`, `flow`, `flow_class`, `flow_egress`.
     pub stages: Vec<String>,
     /// Lines of one rule.
     pub widths: AclWidths,
-    /// What is different at stage `flow`.
+    /// What is different at the stages of flow ports.
     #[serde(default)]
     pub flow: FlowRows,
 }
@@ -500,13 +500,18 @@ impl Profile {
                 let known = AclStage::ALL.iter().any(|k| acl_stage(k.to_abi()) == s);
                 if !known || seen.contains(&s.as_str()) {
                     return Err(format!(
-                        "acl.tcam {}: stage {s:?}, must be port, ingress, egress, flow or flow_class, each once",
+                        "acl.tcam {}: stage {s:?}, must be port, ingress, egress, flow, flow_class or flow_egress, each once",
                         t.name
                     ));
                 }
                 seen.push(s);
             }
-            let of_flows = [raw::TND_ACL_FLOW, raw::TND_ACL_FLOW_CLASS].map(acl_stage);
+            let of_flows = [
+                raw::TND_ACL_FLOW,
+                raw::TND_ACL_FLOW_CLASS,
+                raw::TND_ACL_FLOW_EGRESS,
+            ]
+            .map(acl_stage);
             let flows = t.stages.iter().any(|s| of_flows.contains(&s.as_str()));
             if !flows && t.flow != FlowRows::default() {
                 return Err(format!(
@@ -542,10 +547,13 @@ impl Profile {
             true => raw::TND_FEAT_FLOW_CLASS,
             false => 0,
         };
+        let egress = match self.forms_flows() {
+            true => raw::TND_FEAT_FLOW_EGRESS,
+            false => 0,
+        };
+        let common = raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS | raw::TND_FEAT_FLOW_FIDS;
         match self.has_stage(AclStage::Flow) {
-            true => {
-                raw::TND_FEAT_FLOWS | raw::TND_FEAT_FLOW_MEMBERS | raw::TND_FEAT_FLOW_FIDS | class
-            }
+            true => common | class | egress,
             false => 0,
         }
     }
@@ -559,6 +567,12 @@ impl Profile {
     #[must_use]
     pub fn classifies_flows(&self) -> bool {
         self.has_stage(AclStage::Flow) && self.has_stage(AclStage::FlowClass)
+    }
+
+    /// Can lists say in which form frames of flow ports leave each port?
+    #[must_use]
+    pub fn forms_flows(&self) -> bool {
+        self.has_stage(AclStage::Flow) && self.has_stage(AclStage::FlowEgress)
     }
 
     /// Front-panel ports.

@@ -109,12 +109,16 @@ pub struct FloodCounters {
     pub tag_changes: u64,
     /// The most that one frame needed.
     pub most_tag_changes: u64,
+    /// What a bridge over VLAN interfaces would have changed for them: it takes each tag off as a frame comes in, and puts
+    /// one on for each port that wants one.
+    pub stacked_tag_changes: u64,
 }
 
 impl FloodCounters {
-    /// One frame, so often sent, with so many changes of its tag.
-    pub(crate) fn count(&mut self, sent: u64, changes: u64) {
+    /// One frame, so often sent, with so many changes of its tag, where VLAN interfaces would have needed `stacked`.
+    pub(crate) fn count(&mut self, sent: u64, changes: u64, stacked: u64) {
         self.frames += 1;
+        self.stacked_tag_changes += stacked;
         self.sent += sent;
         self.tag_changes += changes;
         self.most_tag_changes = self.most_tag_changes.max(changes);

@@ -109,7 +109,8 @@ impl<S: Sink> Run<'_, '_, S> {
         };
         self.commit();
         let before = self.st.counters.tag_changes;
-        let sent = self.flood_to(fid, kind, &members);
+        let came_tagged = self.tag.in_bytes();
+        let (sent, with_tag) = self.flood_to(fid, kind, &members);
         if let Some(v) = self.st.vlan_mut(fid) {
             v.members = members;
         }
@@ -124,7 +125,8 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         if !S::DRY {
             let changes = self.st.counters.tag_changes - before;
-            self.st.counters.flood.count(sent.into(), changes);
+            let stacked = u64::from(came_tagged) + u64::from(with_tag);
+            self.st.counters.flood.count(sent.into(), changes, stacked);
         }
         if !self.routed {
             self.count_l2();
@@ -162,7 +164,8 @@ impl<S: Sink> Run<'_, '_, S> {
         way
     }
 
-    fn flood_to(&mut self, fid: u16, kind: Kind, members: &[(u16, EgressTag)]) -> u32 {
+    /// How often it was sent, and how often of that with a tag.
+    fn flood_to(&mut self, fid: u16, kind: Kind, members: &[(u16, EgressTag)]) -> (u32, u32) {
         // Which turn a tag form has: first those that take the frame as it came, then other VLAN ids, then no tag.
         let first = match self.tag {
             DomainTag::Present(t) => Some(t),
@@ -174,7 +177,7 @@ impl<S: Sink> Run<'_, '_, S> {
             (_, Some(_)) => 2,
             (_, None) => 0,
         };
-        let mut sent = 0;
+        let (mut sent, mut with_tag) = (0, 0);
         let mut now = 0;
         let mut last = 0;
         while now <= last {
@@ -183,11 +186,12 @@ impl<S: Sink> Run<'_, '_, S> {
                 last = mine.max(last);
                 if mine == now && self.wants(*port, kind) && self.send_in(fid, *port).is_ok() {
                     sent += 1;
+                    with_tag += u32::from(matches!(tag, EgressTag::Vid(_)));
                 }
             }
             now += 1;
         }
-        sent
+        (sent, with_tag)
     }
 
     pub(crate) fn wants(&self, port: u16, kind: Kind) -> bool {

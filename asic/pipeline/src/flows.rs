@@ -20,7 +20,10 @@
 //! A list at stage FLOW_CLASS goes before all of it: the VLAN id and the priority that it gives a frame are what the list and the
 //! domain are asked with, and together with a DSCP what it leaves with. The list can ask for the group that it puts it into as well.
 //!
-//! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list is bound.
+//! In which form each copy leaves a list of its port may say, at stage FLOW_EGRESS: `forms.rs`.
+//!
+//! A frame whose headers rules can't tell (`is_whole` of [`crate::acl::key`]) is the CPU's wherever a list at FLOW or FLOW_CLASS
+//! is bound.
 
 use tandem_abi::raw;
 use tandem_packet::{EtherType, Tag, rewrite};
@@ -31,15 +34,14 @@ use crate::io::Sink;
 use crate::names::{DropReason, Stage};
 use crate::run::{Done, Run, Step, action_text, fits};
 use crate::state::{AclStage, Act, EgressTag, PortMask, Untagged, Vlan, ports_of};
-use crate::tag::DomainTag;
 
 /// Has the rule something to write into the tag?
-fn rewrites(act: &Act) -> bool {
+pub(crate) fn rewrites(act: &Act) -> bool {
     act.flags & (raw::TND_ACL_SET_VID | raw::TND_ACL_SET_PCP) != 0
 }
 
 /// The tag with what the rule writes.
-fn rewritten(old: Tag, act: &Act) -> Tag {
+pub(crate) fn rewritten(old: Tag, act: &Act) -> Tag {
     let mut tci = old.tci;
     if act.flags & raw::TND_ACL_SET_VID != 0 {
         tci = tci & 0xf000 | act.vid & 0xfff;
@@ -51,7 +53,7 @@ fn rewritten(old: Tag, act: &Act) -> Tag {
 }
 
 /// The tag that a frame is looked up and leaves with, of the one that it came with and what it is classified as.
-fn classified(came: Option<Tag>, act: &Act) -> Option<Tag> {
+pub(crate) fn classified(came: Option<Tag>, act: &Act) -> Option<Tag> {
     if act.flags & raw::TND_ACL_SET_VID == 0 {
         return came.map(|old| rewritten(old, act));
     }
@@ -82,7 +84,7 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// The tag that it came with, or was given.
-    fn flow_tag(&self) -> Option<Tag> {
+    pub(crate) fn flow_tag(&self) -> Option<Tag> {
         let came = self.eth.tag;
         self.acl
             .class
@@ -267,7 +269,11 @@ impl<S: Sink> Run<'_, '_, S> {
     }
 
     /// May it leave there, as a member of a domain that has some?
-    fn flow_leaves(&self, port: u16, members: Option<u16>) -> Result<EgressTag, DropReason> {
+    pub(crate) fn flow_leaves(
+        &self,
+        port: u16,
+        members: Option<u16>,
+    ) -> Result<EgressTag, DropReason> {
         if port == self.from {
             return Err(DropReason::SamePort);
         }
@@ -285,28 +291,16 @@ impl<S: Sink> Run<'_, '_, S> {
         }
     }
 
-    /// The frame in the form in which it leaves a member.
-    fn flow_form(&mut self, tag: EgressTag) -> Result<(), DropReason> {
-        if let (DomainTag::None, Some(own)) = (self.tag, self.flow_tag()) {
-            self.tag = DomainTag::Present(own);
-        }
-        match tag {
-            EgressTag::Vid(vid) => self.tag_with(vid),
-            EgressTag::Untagged if self.tag.in_bytes() => {
-                self.untag();
-                Ok(())
-            }
-            EgressTag::Untagged | EgressTag::AsIs => Ok(()),
-        }
-    }
-
     fn flow_to(&mut self, port: u16, members: Option<u16>) -> Step<()> {
         self.stage(Stage::Egress);
         let tag = match self.flow_leaves(port, members) {
             Ok(tag) => tag,
             Err(reason) => return self.drop(reason),
         };
-        if let Err(reason) = self.flow_goes().and_then(|()| self.flow_form(tag)) {
+        let base = self.flow_base();
+        self.flow_forms(std::iter::once(port), members, base)?;
+        let how = self.flow_leaves_as(port, tag, base);
+        if let Err(reason) = self.flow_goes().and_then(|()| self.flow_form(how, base)) {
             return self.drop(reason);
         }
         self.send(port);
@@ -318,22 +312,19 @@ impl<S: Sink> Run<'_, '_, S> {
         self.stage(Stage::Flood);
         let before = self.st.counters.tag_changes;
         let (mut sent, mut goes) = (0, None);
-        // As it came first, then those with a tag: in place, it comes once and goes once
-        let form = |tag| match tag {
-            EgressTag::AsIs => 0,
-            EgressTag::Vid(_) => 1,
-            EgressTag::Untagged => 2,
-        };
-        for this in 0..3 {
+        let base = self.flow_base();
+        self.flow_forms(ports_of(ports), members, base)?;
+        for turn in 0..3 {
             for port in ports_of(ports) {
                 let Ok(tag) = self.flow_leaves(port, members) else {
                     continue;
                 };
-                if form(tag) != this {
+                let how = self.flow_leaves_as(port, tag, base);
+                if how.form.turn() != turn {
                     continue;
                 }
                 let goes = *goes.get_or_insert_with(|| self.flow_goes().is_ok());
-                if goes && self.flow_form(tag).is_ok() {
+                if goes && self.flow_form(how, base).is_ok() {
                     self.send(port);
                     sent += 1;
                 }
@@ -347,7 +338,7 @@ impl<S: Sink> Run<'_, '_, S> {
         }
         if !S::DRY {
             let changes = self.st.counters.tag_changes - before;
-            self.st.counters.flood.count(sent, changes);
+            self.st.counters.flood.count(sent, changes, changes);
         }
         self.count_l2();
         Err(Done)

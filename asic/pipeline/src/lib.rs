@@ -19,6 +19,7 @@ pub mod counters;
 mod egress;
 pub mod entry;
 mod flows;
+mod forms;
 pub mod group;
 mod io;
 mod l2;

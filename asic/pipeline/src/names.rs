@@ -62,6 +62,7 @@ named! {
         Egress = "egress": "egress port: state, isolation, MTU, tag",
         FlowClass = "flow_class": "rules that classify frames of a flow port",
         FlowAcl = "flow_acl": "rules of a flow port",
+        FlowEgress = "flow_egress": "rules for the form in which frames of flow ports leave a port",
         Cpu = "cpu": "trap reason and its policer",
     }
 }
@@ -127,6 +128,7 @@ pub fn acl_stage(stage: u16) -> &'static str {
         raw::TND_ACL_EGRESS => "egress",
         raw::TND_ACL_FLOW => "flow",
         raw::TND_ACL_FLOW_CLASS => "flow_class",
+        raw::TND_ACL_FLOW_EGRESS => "flow_egress",
         _ => "unknown",
     }
 }

@@ -31,7 +31,13 @@ use crate::spec::PortKind;
 use crate::xdp::{XdpRx, XdpTx, connect};
 
 const MTU: u32 = 9216;
-const PATIENCE: Duration = Duration::from_secs(2);
+/// All of it takes some milliseconds: this long only where the machine has other work, or where a frame never comes. Who waits for
+/// the daemon waits longer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Behind a frame that is not as it should be, the right one is hardly to come.
+const AFTER_A_WRONG_ONE: Duration = Duration::from_millis(500);
+/// Whoever waits longer says what for.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// What came of it; it is done once in a process, at the first call. Afterwards a process may lose the right to make
 /// namespaces, so a daemon calls this before that.
@@ -74,6 +80,7 @@ fn in_namespace(layout: &Layout) -> io::Result<()> {
         far_tx,
         far,
         scratch: vec![0; SCRATCH],
+        waits: Waits::new(),
     };
     for length in [60, 1514, 1792, 1793, 4000, MTU as usize + 14] {
         bench.plain(length)?;
@@ -102,6 +109,51 @@ struct Bench {
     far_tx: packet_socket::PacketTx,
     far: u32,
     scratch: Vec<u8>,
+    waits: Waits,
+}
+
+/// How long the self-test waits yet: it has one end, however many frames there are.
+struct Waits {
+    begin: Instant,
+    end: Instant,
+    /// Behind a frame that was not as it should be.
+    soon: Option<Instant>,
+    told: bool,
+}
+
+impl Waits {
+    fn new() -> Waits {
+        let begin = Instant::now();
+        Waits {
+            begin,
+            end: begin + PATIENCE,
+            soon: None,
+            told: false,
+        }
+    }
+
+    /// A frame came that is not the one waited for.
+    fn wrong(&mut self) {
+        self.soon = self.soon.or(Some(Instant::now() + AFTER_A_WRONG_ONE));
+    }
+
+    fn right(&mut self) {
+        self.soon = None;
+    }
+
+    /// Waits a little for what is to come; false: no longer.
+    fn on(&mut self, fd: std::os::fd::BorrowedFd<'_>, what: &str) -> bool {
+        let now = Instant::now();
+        if now >= self.end || self.soon.is_some_and(|soon| now >= soon) {
+            return false;
+        }
+        if !self.told && now.duration_since(self.begin) >= SILENT {
+            self.told = true;
+            tracing::info!("AF_XDP self-test: it waits for {what}");
+        }
+        wait(fd);
+        true
+    }
 }
 
 impl Bench {
@@ -149,22 +201,28 @@ impl Bench {
         csum: Option<PartialChecksum>,
         what: &str,
     ) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
         let mut seen = String::from("nothing");
-        while Instant::now() < until {
-            let mut right = false;
+        loop {
+            let (mut right, mut wrong) = (false, false);
             self.rx
                 .receive(64, &mut self.scratch, &mut |f: &mut Frame<'_>| {
                     if f.bytes().get(..12) != want.get(..12) {
                         return;
                     }
-                    right |= f.bytes() == want && f.offload.csum == csum;
+                    let same = f.bytes() == want && f.offload.csum == csum;
+                    (right, wrong) = (right | same, wrong | !same);
                     seen = format!("{} bytes, to be computed: {:?}", f.len(), f.offload.csum);
                 });
             if right {
+                self.waits.right();
                 return Ok(());
             }
-            wait(self.rx.fd());
+            if wrong {
+                self.waits.wrong();
+            }
+            if !self.waits.on(self.rx.fd(), what) {
+                break;
+            }
         }
         Err(io::Error::other(format!(
             "{what} of {} bytes came in as {seen}",
@@ -192,9 +250,8 @@ impl Bench {
         self.tx
             .queue(&Frame::new(&mut memory, HEADROOM, end, offload));
         self.tx.flush();
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            let mut right = false;
+        loop {
+            let (mut right, mut wrong) = (false, false);
             self.far_rx
                 .receive(64, &mut self.scratch, HEADROOM, &mut |f| {
                     let bytes = f.mem.get(f.start..f.end).unwrap_or_default();
@@ -204,11 +261,18 @@ impl Bench {
                         whole.splice(at..at, [tpid.to_be_bytes(), tci.to_be_bytes()].concat());
                     }
                     right |= whole == want;
+                    wrong |= whole != want && whole.get(..12) == want.get(..12);
                 });
             if right {
+                self.waits.right();
                 return Ok(());
             }
-            wait(self.far_rx.as_fd());
+            if wrong {
+                self.waits.wrong();
+            }
+            if !self.waits.on(self.far_rx.as_fd(), what) {
+                break;
+            }
         }
         Err(io::Error::other(format!(
             "{what} did not go out as it should"

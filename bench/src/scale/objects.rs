@@ -85,6 +85,7 @@ pub(super) fn vlan(ifindex: u32, vid: u16) -> Object {
         untagged: false,
         state: 3,
         unsupported: None,
+        tap: 0,
     })
 }
 

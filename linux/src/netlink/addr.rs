@@ -1,6 +1,8 @@
 //! Addresses: RTM_*ADDR (`linux/if_addr.h`).
 
-use super::consts::{NLM_F_DUMP, RTM_GETADDR};
+use std::net::IpAddr;
+
+use super::consts::{NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, RTM_DELADDR, RTM_GETADDR, RTM_NEWADDR};
 use super::types::{Addr, Object};
 use super::wire::{Attrs, Writer, ip, u8_at, u32_at};
 
@@ -36,4 +38,75 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
 /// The request that dumps all addresses of both families.
 pub(super) fn dump(w: &mut Writer, seq: u32) {
     w.begin(RTM_GETADDR, NLM_F_DUMP, seq, &[0; IFADDR]);
+}
+
+impl super::Requests {
+    /// Puts an address on a device, or takes it off.
+    ///
+    /// # Errors
+    /// What the kernel says: `EEXIST` of one that is there.
+    pub fn address(
+        &mut self,
+        ifindex: u32,
+        address: IpAddr,
+        prefix_len: u8,
+        on: bool,
+    ) -> super::Result<()> {
+        let what = match on {
+            true => "add an address",
+            false => "remove an address",
+        };
+        self.ask(what, |w, f, s| {
+            let (kind, flags) = match on {
+                true => (RTM_NEWADDR, f | NLM_F_CREATE | NLM_F_EXCL),
+                false => (RTM_DELADDR, f),
+            };
+            change(w, (kind, flags, s), ifindex, address, prefix_len);
+        })
+    }
+}
+
+fn change(
+    w: &mut Writer,
+    (kind, flags, seq): (u16, u16, u32),
+    ifindex: u32,
+    address: IpAddr,
+    prefix_len: u8,
+) {
+    let family = match address {
+        IpAddr::V4(_) => libc::AF_INET,
+        IpAddr::V6(_) => libc::AF_INET6,
+    };
+    let mut fixed = [0; IFADDR];
+    fixed[0] = family as u8;
+    fixed[1] = prefix_len;
+    fixed[4..].copy_from_slice(&ifindex.to_ne_bytes());
+    w.begin(kind, flags, seq, &fixed);
+    w.attr_ip(IFA_LOCAL, &address);
+    w.attr_ip(IFA_ADDRESS, &address);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::wire::Msgs;
+
+    #[test]
+    fn what_is_asked_for_is_what_the_kernel_will_say() {
+        for (address, prefix_len) in [("10.0.0.1", 24), ("fd00::1", 64)] {
+            let local = address.parse().unwrap();
+            let mut w = Writer::new();
+            change(&mut w, (RTM_NEWADDR, 0, 7), 5, local, prefix_len);
+            let msg = Msgs::new(w.bytes()).next().unwrap();
+            let wanted = Addr {
+                ifindex: 5,
+                local,
+                prefix_len,
+                peer: None,
+                flags: 0,
+                scope: 0,
+            };
+            assert_eq!(decode(msg.payload), Some(Object::Addr(wanted)));
+        }
+    }
 }

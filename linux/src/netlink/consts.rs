@@ -53,6 +53,7 @@ pub const RTNH_F_ONLINK: u8 = 4;
 pub const RTNH_F_LINKDOWN: u8 = 16;
 
 pub const RTM_F_CLONED: u32 = 0x200;
+pub const RTM_F_FIB_MATCH: u32 = 0x2000;
 
 pub const RTA_DST: u16 = 1;
 pub const RTA_SRC: u16 = 2;

@@ -1,6 +1,6 @@
 //! Devices: RTM_*LINK (`linux/if_link.h`).
 
-use super::consts::{RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
+use super::consts::{RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK, RTM_SETLINK};
 use super::types::{
     BondInfo, BondMember, BridgeInfo, BridgeMcast, BridgePort, Link, LinkKind, Object, VlanInfo,
 };
@@ -9,19 +9,19 @@ use super::wire::{Attrs, Writer, mac, text, u8_at, u16_at, u32_at, u64_at};
 /// Bytes of `struct ifinfomsg`.
 const IFINFO: usize = 16;
 
-const IFLA_ADDRESS: u16 = 1;
-const IFLA_IFNAME: u16 = 3;
+pub(super) const IFLA_ADDRESS: u16 = 1;
+pub(super) const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
-const IFLA_LINK: u16 = 5;
-const IFLA_MASTER: u16 = 10;
+pub(super) const IFLA_LINK: u16 = 5;
+pub(super) const IFLA_MASTER: u16 = 10;
 const IFLA_PROTINFO: u16 = 12;
 const IFLA_OPERSTATE: u16 = 16;
-const IFLA_LINKINFO: u16 = 18;
+pub(super) const IFLA_LINKINFO: u16 = 18;
 const IFLA_EXT_MASK: u16 = 29;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_PROMISCUITY: u16 = 30;
-const IFLA_INFO_KIND: u16 = 1;
-const IFLA_INFO_DATA: u16 = 2;
+pub(super) const IFLA_INFO_KIND: u16 = 1;
+pub(super) const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
 const IFLA_INFO_SLAVE_DATA: u16 = 5;
@@ -37,12 +37,12 @@ const BOOLOPT_NO_LL_LEARN: u32 = 1 << 0;
 const BOOLOPT_MCAST_VLAN: u32 = 1 << 1;
 
 const IFLA_BR_FORWARD_DELAY: u16 = 1;
-const IFLA_BR_AGEING_TIME: u16 = 4;
+pub(super) const IFLA_BR_AGEING_TIME: u16 = 4;
 const IFLA_BR_TOPOLOGY_CHANGE: u16 = 14;
 const IFLA_BR_STP_STATE: u16 = 5;
-const IFLA_BR_VLAN_FILTERING: u16 = 7;
+pub(super) const IFLA_BR_VLAN_FILTERING: u16 = 7;
 const IFLA_BR_GROUP_FWD_MASK: u16 = 9;
-const IFLA_BR_MCAST_SNOOPING: u16 = 23;
+pub(super) const IFLA_BR_MCAST_SNOOPING: u16 = 23;
 const IFLA_BR_MCAST_ROUTER: u16 = 22;
 const IFLA_BR_MCAST_QUERIER: u16 = 25;
 const IFLA_BR_MCAST_QUERIER_INTVL: u16 = 32;
@@ -58,7 +58,7 @@ const BRIDGE_QUERIER_IPV6_OTHER_TIMER: u16 = 7;
 const IFLA_BR_NF_CALL_IPTABLES: u16 = 36;
 const IFLA_BR_NF_CALL_IP6TABLES: u16 = 37;
 const IFLA_BR_NF_CALL_ARPTABLES: u16 = 38;
-const IFLA_BR_VLAN_DEFAULT_PVID: u16 = 39;
+pub(super) const IFLA_BR_VLAN_DEFAULT_PVID: u16 = 39;
 
 const IFLA_BRPORT_STATE: u16 = 1;
 const IFLA_BRPORT_LEARNING: u16 = 8;
@@ -268,7 +268,7 @@ pub(super) fn dump(w: &mut Writer, seq: u32) {
     w.attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 }
 
-fn ifinfo(family: i32, index: u32, flags: u32, change: u32) -> [u8; IFINFO] {
+pub(super) fn ifinfo(family: i32, index: u32, flags: u32, change: u32) -> [u8; IFINFO] {
     let mut b = [0; IFINFO];
     b[0] = family as u8;
     b[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -278,6 +278,16 @@ fn ifinfo(family: i32, index: u32, flags: u32, change: u32) -> [u8; IFINFO] {
 }
 
 impl super::Requests {
+    /// Deletes a device, whoever holds it.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn delete_link(&mut self, index: u32) -> super::Result<()> {
+        self.ask("delete a device", |w, f, s| {
+            w.begin(RTM_DELLINK, f, s, &ifinfo(libc::AF_UNSPEC, index, 0, 0));
+        })
+    }
+
     /// Makes a pair of veths with an MTU in bytes.
     ///
     /// # Errors

@@ -19,10 +19,12 @@ pub mod tc;
 pub mod wire;
 
 mod addr;
+mod bridge;
 mod dump;
 mod error;
 mod filter;
 mod link;
+mod lookup;
 mod mdb;
 mod mmsg;
 mod neigh;
@@ -38,6 +40,8 @@ mod types;
 mod vlan;
 mod xfrm;
 
+pub use bridge::{BridgeOf, Membership};
+pub use lookup::{Found, Lookup};
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};
 pub use types::{

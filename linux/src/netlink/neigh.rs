@@ -60,7 +60,7 @@ pub(super) fn decode(payload: &[u8]) -> Option<Object> {
     }))
 }
 
-fn ndmsg(family: u8, ifindex: u32, state: u16, flags: u8) -> [u8; NDMSG] {
+pub(super) fn ndmsg(family: u8, ifindex: u32, state: u16, flags: u8) -> [u8; NDMSG] {
     let mut b = [0; NDMSG];
     b[0] = family;
     b[4..8].copy_from_slice(&ifindex.to_ne_bytes());

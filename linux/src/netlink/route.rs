@@ -14,7 +14,7 @@ use super::types::{Family, Nexthops, Object, Route, RouteNexthop};
 use super::wire::{Attrs, Writer, ip, u8_at, u16_at, u32_at};
 
 /// Bytes of `struct rtmsg`.
-const RTMSG: usize = 12;
+pub(super) const RTMSG: usize = 12;
 /// Bytes of `struct rtnexthop`.
 const RTNH: usize = 8;
 

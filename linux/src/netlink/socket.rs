@@ -246,7 +246,7 @@ impl Requests {
         })
     }
 
-    const fn next_seq(&mut self) -> u32 {
+    pub(super) const fn next_seq(&mut self) -> u32 {
         self.seq = self.seq.wrapping_add(1);
         if self.seq == 0 {
             self.seq = 1;

@@ -118,6 +118,8 @@ impl Agent {
     /// It is gone; what it had asked for stays.
     pub fn disconnected(&mut self, id: ConnId, now_ns: u64) {
         self.conns.remove(&id);
+        // whoever asks next makes them anew
+        self.dp.empty = None;
         self.refresh();
         self.follow_controllers(now_ns);
     }

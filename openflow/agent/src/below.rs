@@ -5,7 +5,7 @@
 //! | a message | waits until |
 //! |---|---|
 //! | barrier | every answer of the chip is that of the tables as they were when it came or are since, or the CPU's |
-//! | counters of flows, tables, ports or groups | the chip's were read since it came |
+//! | counters of flows, tables, ports or groups | the chip's were read since it came, or it does not answer |
 //! | any | not more than a few thousand writes wait |
 //! | flow-removed | the last counts of its rows are there |
 //!
@@ -111,9 +111,9 @@ impl Datapath {
         if barrier && !below.chip.is_settled() {
             return Some(Wait::Settled(below.chip.mark()));
         }
-        // nobody can be asked: what is known is told
+        // nobody can be asked, or answers: what is known is told
         if counters && below.chip.lost().is_none() {
-            return Some(Wait::Read(below.chip.read()));
+            return (!below.chip.is_silent()).then(|| Wait::Read(below.chip.read()));
         }
         below.chip.is_busy().then_some(Wait::Room)
     }
@@ -126,7 +126,10 @@ impl Datapath {
         match wait {
             Wait::Settled(mark) => below.chip.is_settled_to(mark),
             // without a chip that answers, what is known is told
-            Wait::Read(n) => below.chip.read_done() >= n || below.chip.lost().is_some(),
+            Wait::Read(n) => {
+                let chip = &below.chip;
+                chip.read_done() >= n || chip.lost().is_some() || chip.is_silent()
+            }
             Wait::Room => !below.chip.is_busy(),
         }
     }

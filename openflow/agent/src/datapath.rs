@@ -43,6 +43,12 @@ pub struct Datapath {
     pub(crate) restored: bool,
     /// What that one's chip had answered, if it has written that down.
     pub(crate) past_chip: Option<Past>,
+    /// Empty tables of the other version with these ports, while a controller of that one asks: 255 tables are not made for
+    /// each of its messages.
+    pub(crate) empty: Option<Switch>,
+    /// How often such were made.
+    #[cfg(test)]
+    pub(crate) made: u32,
 }
 
 /// How many there are of a version.
@@ -89,6 +95,9 @@ impl Datapath {
             past_ports: BTreeMap::new(),
             restored: false,
             past_chip: None,
+            empty: None,
+            #[cfg(test)]
+            made: 0,
         }
     }
 
@@ -167,12 +176,14 @@ impl Datapath {
         let next = self.switch.expire(known, budget, busy, removed);
         self.changed(None, removed);
         self.late(removed);
+        let below = self.below.as_mut();
+        let measures = below.and_then(|b| b.chip.measure(&self.switch, now_ns));
         if next.is_some_and(|at| at <= now_ns) && known < now_ns {
             self.known_ns(now_ns, true);
             // the chip's answer comes before
             return Some(now_ns + READ_NS);
         }
-        next
+        next.into_iter().chain(measures).min()
     }
 
     /// The tables.
@@ -196,7 +207,7 @@ impl Datapath {
         self.switch.config().version
     }
 
-    /// All that a port counted, beside what its cable lost.
+    /// All that a port counted, beside what its cable lost; all ones for what is not known.
     pub fn port_count(&self, number: u32) -> Option<PortCount> {
         let entry = self.switch.port(number)?;
         let own = self.ports.get(&number)?.count(entry);
@@ -212,6 +223,7 @@ impl Datapath {
             return Some(PortCount {
                 rx: unknown,
                 tx: unknown,
+                tx_dropped: u64::MAX,
                 ..own
             });
         };
@@ -219,18 +231,27 @@ impl Datapath {
         Some(PortCount {
             rx: count(c.rx_packets, c.rx_bytes),
             tx: count(c.tx_packets, c.tx_bytes),
-            tx_dropped: own.tx_dropped + c.tx_dropped,
+            tx_dropped: own.tx_dropped.saturating_add(c.tx_dropped),
             ..own
         })
     }
 
-    /// Empty tables of a version with these ports, beside those that are there: for what is asked of them, no packets.
-    pub(crate) fn empty_tables(
-        &self,
+    /// Empty tables of a version with these ports, beside those that are there: for what is asked of them, no packets. Whoever
+    /// leaves them empty puts them back.
+    pub(crate) fn take_empty(
+        &mut self,
         settings: &Settings,
         version: Version,
         now_ns: u64,
     ) -> Switch {
+        let there = self.empty.take();
+        if let Some(there) = there.filter(|t| t.config().version == version) {
+            return there;
+        }
+        #[cfg(test)]
+        {
+            self.made += 1;
+        }
         let mut tables = Switch::new(Config {
             cache: 0,
             ..config(settings, version)
@@ -250,6 +271,7 @@ impl Datapath {
         now_ns: u64,
         removed: &mut Vec<FlowRemoved>,
     ) {
+        self.empty = None;
         for (number, e) in &mut self.ports {
             e.begin(self.switch.port(*number), version);
         }
@@ -277,6 +299,7 @@ impl Datapath {
 
     /// The tables learn what a port's entry says.
     pub(crate) fn set_port(&mut self, number: u32, now_ns: u64) {
+        self.empty = None;
         if let Some(e) = self.ports.get(&number) {
             self.switch.set_port(e.for_tables(self.queues), now_ns);
             if !e.is_live() {
@@ -287,6 +310,7 @@ impl Datapath {
     }
 
     pub(crate) fn remove_port(&mut self, number: u32) -> Option<PortEntry> {
+        self.empty = None;
         self.switch.remove_port(number);
         self.learning.forget_port(number);
         self.regroup();

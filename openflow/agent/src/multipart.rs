@@ -106,7 +106,8 @@ impl Agent {
                                 rx_bytes: c.rx.bytes,
                                 tx_bytes: c.tx.bytes,
                                 rx_dropped: c.rx_dropped + e.lost.rx_dropped,
-                                tx_dropped: c.tx_dropped + e.lost.tx_dropped,
+                                // what is not known stays all ones
+                                tx_dropped: c.tx_dropped.saturating_add(e.lost.tx_dropped),
                                 rx_errors: e.lost.rx_errors,
                                 lifetime: lifetime(c.since_ns, now_ns),
                                 ..PortStats::default()
@@ -361,10 +362,12 @@ impl Agent {
         let version = conn.spoken();
         // the tables that it has when it changes something
         let others = (version != self.dp.version())
-            .then(|| self.dp.empty_tables(&self.settings, version, now_ns));
+            .then(|| self.dp.take_empty(&self.settings, version, now_ns));
         let switch = others.as_ref().unwrap_or(&self.dp.switch);
-        tables::check_wish(switch, &all)?;
+        let checked = tables::check_wish(switch, &all);
         let have = tables::features(switch);
+        self.dp.empty = others;
+        checked?;
         conn.append(|out| {
             let mut parts = Multiparts::new(version, xid, asks, out);
             for t in &have {

@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Whose the tables are: they are of one version, that of the controllers that change them, and begin anew in the other.
 
+use tandem_ofpipeline::Switch;
 use tandem_openflow::model::Request;
 use tandem_openflow::{Error, Version};
 use tandem_packet::{Buffer, Offload};
 
 use crate::agent::{Agent, ConnId};
 use crate::datapath;
+use crate::roles::modifies;
 use crate::trace::Steps;
 
 /// Does it change flows, groups, meters, ports or the configuration, or send a packet? Then the tables have to be of its
 /// version. Of a TABLE_MOD and a wish for tables nothing follows.
 fn changes(request: &Request<'_>) -> bool {
-    matches!(
-        request,
-        Request::PacketOut(_)
-            | Request::FlowMod(_)
-            | Request::GroupMod(_)
-            | Request::PortMod(_)
-            | Request::MeterMod(_)
-            | Request::SetConfig(_)
-    )
+    modifies(request) && !matches!(request, Request::TableMod(_) | Request::Multipart(_))
 }
 
 impl Agent {
@@ -63,14 +57,37 @@ impl Agent {
         Ok(())
     }
 
-    /// The change, on empty tables of its version that are nobody's.
+    /// The change, on empty tables of its version that are nobody's, if it is one of tables.
     fn try_out(
         &mut self,
         version: Version,
         request: &Request<'_>,
         now_ns: u64,
     ) -> Result<(), Error> {
-        let mut tables = self.dp.empty_tables(&self.settings, version, now_ns);
+        match request {
+            Request::SetConfig(c) => return datapath::fragments(c.fragments).map(|_| ()),
+            Request::PortMod(m) => {
+                let port = self.dp.ports.get(&m.port);
+                let mut port = port.cloned().ok_or(Error::PORT_MOD_FAILED_BAD_PORT)?;
+                return port.modify(m, version).map(|_| ());
+            }
+            _ => {}
+        }
+        let mut tables = self.dp.take_empty(&self.settings, version, now_ns);
+        let done = self.try_on(&mut tables, request, now_ns);
+        if done.is_err() {
+            // What is refused has changed nothing: the next one is tried on these
+            self.dp.empty = Some(tables);
+        }
+        done
+    }
+
+    fn try_on(
+        &mut self,
+        tables: &mut Switch,
+        request: &Request<'_>,
+        now_ns: u64,
+    ) -> Result<(), Error> {
         let mut removed = Vec::new();
         match request {
             Request::FlowMod(m) => {
@@ -79,12 +96,6 @@ impl Agent {
             }
             Request::GroupMod(m) => tables.group_mod(m, now_ns, &mut removed),
             Request::MeterMod(m) => tables.meter_mod(m, now_ns, &mut removed),
-            Request::SetConfig(c) => datapath::fragments(c.fragments).map(|_| ()),
-            Request::PortMod(m) => {
-                let port = self.dp.ports.get(&m.port);
-                let mut port = port.cloned().ok_or(Error::PORT_MOD_FAILED_BAD_PORT)?;
-                port.modify(m, version).map(|_| ())
-            }
             Request::PacketOut(m) => {
                 self.check_in_port(m)?;
                 let kept = match m.buffer {

@@ -53,7 +53,7 @@ struct Sum {
     unwanted: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Counter {
     tallies: Vec<Tally>,
     packets: u64,
@@ -62,6 +62,9 @@ struct Counter {
     made: bool,
     /// Its row is gone.
     retires: bool,
+    /// Its last question was answered, with its end behind that; and so it was when it was asked again.
+    said: bool,
+    said_before: bool,
     /// It is an earlier process's, and was not read yet.
     past: bool,
 }
@@ -78,15 +81,26 @@ pub(crate) struct Counts {
     retiring: BTreeSet<u32>,
     /// Those whose last question is to be asked.
     last: BTreeSet<u32>,
+    /// Those that were asked for the last time when the read began; and those of them that had not answered when it ended: it
+    /// does not have what they counted.
+    asked: BTreeSet<u32>,
+    overdue: BTreeSet<u32>,
     /// Those of an earlier process that were not read yet.
     pasts: u32,
     /// Sums are an earlier process's, and the chip was not looked at yet.
     restored: bool,
     /// Flows whose packets were perhaps answered where nobody counts.
     uncounted: HashSet<FlowId>,
+    /// Sums that counters add to which nobody can read: the chip is lost, and may count on.
+    unread: HashSet<Tally>,
+    /// The same while it does not answer, and then until this read is done: it adds to these.
+    stale: Option<u64>,
+    stales: HashSet<Tally>,
     changed: past::Changed,
     last_tally: Tally,
     last_id: u32,
+    /// What that was when an earlier process wrote it down.
+    last_past: u32,
     /// Numbers of counters begin behind this.
     base: u32,
     /// How many there may be.
@@ -99,6 +113,10 @@ pub(crate) struct Counts {
     pub done: u64,
     /// Reads that were refused, one after the other.
     refused: u32,
+    /// The last read was given up: rows may have counted anything since the one before.
+    pub given_up: bool,
+    /// Packets that any counter has told of.
+    pub told: u64,
 }
 
 impl Counts {
@@ -155,11 +173,7 @@ impl Counts {
             id,
             Counter {
                 tallies,
-                packets: 0,
-                bytes: 0,
-                made: false,
-                retires: false,
-                past: false,
+                ..Counter::default()
             },
         );
         Some(id)
@@ -169,6 +183,9 @@ impl Counts {
     pub fn make(&mut self, id: u32) {
         if let Some(c) = self.counters.get_mut(&id) {
             c.made = true;
+            if self.stale.is_some() {
+                self.stales.extend(&c.tallies);
+            }
         }
     }
 
@@ -208,7 +225,33 @@ impl Counts {
 
     /// Those whose last question is to be asked, which is done now.
     pub fn ask(&mut self) -> Vec<u32> {
-        std::mem::take(&mut self.last).into_iter().collect()
+        let all = std::mem::take(&mut self.last);
+        for id in &all {
+            if let Some(c) = self.counters.get_mut(id) {
+                c.said_before = std::mem::take(&mut c.said);
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    /// It has said what it had counted, and its end is executed next, or refused as its row counts on.
+    pub fn said(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.said = true;
+        }
+    }
+
+    /// The chip does not have it. Was its end executed, so that what it had said was its last word?
+    pub fn had_said(&self, id: u32) -> bool {
+        self.counters.get(&id).is_some_and(|c| c.said_before)
+    }
+
+    /// The question was thrown away before the chip had it.
+    pub fn not_posted(&mut self, id: u32) {
+        if let Some(c) = self.counters.get_mut(&id) {
+            c.said = c.said_before;
+        }
+        self.not_asked(id);
     }
 
     /// The question, or its answer, was lost.
@@ -228,6 +271,7 @@ impl Counts {
             of.bytes.checked_sub(c.bytes),
         );
         (c.packets, c.bytes) = (of.packets, of.bytes);
+        self.told = self.told.saturating_add(more.0.unwrap_or(0));
         let past = std::mem::take(&mut c.past);
         self.pasts -= u32::from(past);
         let ends = last && c.retires;
@@ -263,6 +307,11 @@ impl Counts {
         self.counters.keys().copied()
     }
 
+    /// What it had counted when it was read last.
+    pub fn packets(&self, id: u32) -> u64 {
+        self.counters.get(&id).map_or(0, |c| c.packets)
+    }
+
     /// Is it in use, or to be read once more?
     pub fn has(&self, id: u32) -> bool {
         self.counters.contains_key(&id)
@@ -291,12 +340,20 @@ impl Counts {
         }
     }
 
+    /// The chip has it no more, and nothing was counted since it was asked: that was its last word.
+    pub fn gone(&mut self, id: u32) {
+        if self.counters.get(&id).is_some_and(|c| c.retires) {
+            self.end(id);
+        }
+    }
+
     fn end(&mut self, id: u32) {
         let Some(c) = self.counters.remove(&id) else {
             return;
         };
         self.last.remove(&id);
         self.retiring.remove(&id);
+        self.overdue.remove(&id);
         self.changed.counters.insert(id);
         self.pasts -= u32::from(c.past);
         for tally in c.tallies {
@@ -334,14 +391,43 @@ impl Counts {
         }
     }
 
-    /// The chip can't be asked from here on: flows of its rows may have been used until now.
+    /// The chip can't be asked from here on: flows of its rows may have been used until now, and what it has counted since
+    /// the last read, and counts perhaps on, nobody knows.
     pub fn unasked(&mut self, now_ns: u64) {
         self.give_up(now_ns);
-        for tally in self.counters.values().flat_map(|c| &c.tallies) {
-            if let Some(flow) = self.sums.get(tally).and_then(|s| s.flow) {
-                self.used.insert(flow, now_ns);
+        self.fresh();
+        for c in self.counters.values() {
+            for tally in &c.tallies {
+                if let Some(flow) = self.sums.get(tally).and_then(|s| s.flow) {
+                    self.used.insert(flow, now_ns);
+                }
+                if c.made {
+                    self.unread.insert(*tally);
+                }
             }
         }
+    }
+
+    /// The chip does not answer: what it has counted since the last read is not known, until it does.
+    pub fn silent(&mut self) {
+        self.stale = Some(u64::MAX);
+        let made = self.counters.values().filter(|c| c.made);
+        self.stales = made.flat_map(|c| &c.tallies).copied().collect();
+    }
+
+    /// It does, and this read is to have it.
+    pub fn hears(&mut self, read: u64) {
+        self.stale = self.stale.map(|_| read);
+    }
+
+    /// Is what it has counted not known?
+    pub fn is_stale(&self) -> bool {
+        self.stale.is_some()
+    }
+
+    fn fresh(&mut self) {
+        self.stale = None;
+        self.stales = HashSet::default();
     }
 
     /// The chip's tables were emptied: counters begin anew, and what they had counted since they were read is lost.
@@ -364,14 +450,23 @@ impl Counts {
         for t in tallies {
             self.unknown(t, now_ns);
         }
+        // From here on what is lost of them is lost for good, and what they count is known
+        self.unread.clear();
         self.begun = None;
     }
 
     /// What a flow's rows have counted, as of the last read.
     pub fn of(&self, flow: FlowId) -> Counted {
-        let sum = self.of.get(&flow).and_then(|t| self.sums.get(t));
-        let known = sum.map(|s| Counted {
-            lost: s.counted.lost || s.past > 0,
+        let tally = self.of.get(&flow);
+        let sum = tally.and_then(|t| Some((t, self.sums.get(t)?)));
+        let mut overdue = self.overdue.iter().filter_map(|id| self.counters.get(id));
+        let lacks = overdue.any(|c| tally.is_some_and(|t| c.tallies.contains(t)));
+        let known = sum.map(|(t, s)| Counted {
+            lost: s.counted.lost
+                || s.past > 0
+                || lacks
+                || self.unread.contains(t)
+                || self.stales.contains(t),
             ..s.counted
         });
         known.unwrap_or_default()
@@ -393,7 +488,7 @@ impl Counts {
             return Err(Counted::default());
         };
         s.flow = None;
-        s.counted.lost |= s.past > 0;
+        s.counted.lost |= s.past > 0 || self.unread.contains(&tally);
         match s.live.saturating_sub(s.past) {
             0 => {
                 let counted = s.counted;
@@ -426,12 +521,20 @@ impl Counts {
             self.forget(tally);
             // Those that retire say nothing of it any more
             self.changed.retiring = true;
+            if self.pasts > 0 {
+                // Nor do those of an earlier process, which no row of this one has
+                let of = |c: &Counter| c.past && c.tallies.contains(&tally);
+                let past = self.counters.iter().filter(|(_, c)| of(c));
+                self.changed.counters.extend(past.map(|(id, _)| *id));
+            }
         }
     }
 
     fn drop_sum(&mut self, tally: Tally) {
         self.sums.remove(&tally);
         self.before.remove(&tally);
+        self.unread.remove(&tally);
+        self.stales.remove(&tally);
     }
 
     /// Nobody asks for the sum of a flow that is gone.
@@ -472,10 +575,18 @@ impl Counts {
         *self = Counts {
             last_tally: self.last_tally,
             last_id: self.last_id,
+            last_past: self.last_past,
             base: self.base,
             size: self.size,
             wanted: self.wanted,
-            done: self.wanted,
+            // One that is under way ends, and is none of those that are asked for then
+            begun: self.begun,
+            // Tables that begin anew make no chip answer; the read that is to end that is waited for
+            done: match self.stale {
+                Some(_) => self.done,
+                None => self.wanted,
+            },
+            stale: self.stale,
             changed: past::Changed {
                 anew: true,
                 ..Default::default()
@@ -496,6 +607,7 @@ impl Counts {
             return false;
         }
         self.begun = Some(self.wanted);
+        self.asked = self.retiring.difference(&self.last).copied().collect();
         true
     }
 
@@ -507,6 +619,7 @@ impl Counts {
             self.unreadable(now_ns);
         }
         self.ends(done);
+        self.given_up = done;
     }
 
     /// The read that was begun is done, or was lost.
@@ -515,7 +628,111 @@ impl Counts {
             && done
         {
             self.done = self.done.max(n);
-            self.refused = 0;
+            (self.refused, self.given_up) = (0, false);
+            let late = std::mem::take(&mut self.asked).into_iter();
+            self.overdue = late.filter(|id| self.counters.contains_key(id)).collect();
+            if self.stale.is_some_and(|read| n >= read) {
+                self.fresh();
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Room for so many.
+    fn eight() -> Counts {
+        Counts {
+            size: 8,
+            ..Counts::default()
+        }
+    }
+
+    /// The answer to a row's last question was lost: the read behind it does not have what the row counted, and says so until
+    /// it is asked again.
+    #[test]
+    fn a_last_count_that_does_not_come_is_not_known_meanwhile() {
+        let mut counts = eight();
+        let id = counts.take(&[1]).unwrap();
+        counts.make(id);
+        counts.retire(id);
+        // Not asked yet when the read begins: that has it
+        for (asked, lost) in [(false, false), (true, true)] {
+            if asked {
+                assert_eq!(counts.ask(), [id]);
+            }
+            counts.wanted += 1;
+            assert!(counts.begins());
+            counts.ends(true);
+            assert_eq!(counts.of(1).lost, lost, "{asked}");
+            assert!(!counts.of(2).lost);
+        }
+        counts.not_asked(id);
+        let told = raw::tnd_acl_counter {
+            counter: id,
+            packets: 3,
+            ..Default::default()
+        };
+        assert!(counts.tell(&told, true, 0));
+        assert_eq!((counts.of(1).packets, counts.of(1).lost), (3, false));
+    }
+
+    /// Tables that begin anew make no counter that an earlier process wrote down one that nobody knows.
+    #[test]
+    fn what_was_written_down_is_known_behind_tables_that_began_anew() {
+        let mut counts = eight();
+        let past = Past {
+            last: 5,
+            counters: [(4, vec![1])].into(),
+            ..Past::default()
+        };
+        counts.restore(&past, crate::Slice::default(), true);
+        counts.clear();
+        let held = |id| [(id, raw::tnd_acl_counter::default())].into();
+        assert!(counts.settle_past(&held(4), 0));
+        assert!(!counts.settle_past(&held(6), 0));
+    }
+
+    /// A read that is under way when tables begin anew is not the one that is asked for then: that begins behind it.
+    #[test]
+    fn a_read_goes_on_where_tables_begin_anew() {
+        let mut counts = eight();
+        counts.wanted += 1;
+        assert!(counts.begins());
+        counts.clear();
+        counts.wanted += 1;
+        assert!(!counts.begins());
+        counts.ends(true);
+        assert_eq!(counts.done, 1);
+        assert!(counts.begins());
+        counts.ends(true);
+        assert_eq!(counts.done, 2);
+    }
+
+    /// Its last question was answered, and its end was behind that. Asked again, the chip does not have it: that was its last
+    /// word, unless it was asked in between and nothing was heard.
+    #[test]
+    fn a_counter_that_has_said_all_is_known_when_it_is_gone() {
+        let mut counts = eight();
+        let id = counts.take(&[1]).unwrap();
+        counts.make(id);
+        counts.retire(id);
+        let asks = |c: &mut Counts| {
+            assert_eq!(c.ask(), [id]);
+            c.had_said(id)
+        };
+        assert!(!asks(&mut counts));
+        counts.said(id);
+        counts.not_asked(id);
+        assert!(asks(&mut counts));
+        // thrown away before the chip had it
+        counts.not_posted(id);
+        assert!(asks(&mut counts));
+        counts.not_asked(id);
+        assert!(!asks(&mut counts));
+        counts.not_posted(id);
+        assert!(!asks(&mut counts));
     }
 }

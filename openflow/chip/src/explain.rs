@@ -4,7 +4,7 @@
 //! A rule is named by its last flow, as in [`Chip::why`].
 
 use tandem_ofcompose::{FlowId, RuleId};
-use tandem_ofoffload::{Share, Wanted};
+use tandem_ofoffload::{Second, Share, Wanted};
 use tandem_openflow::Oxm;
 
 use crate::Chip;
@@ -31,6 +31,8 @@ pub struct Ruled {
     pub fields: Vec<Oxm>,
     /// What becomes of the frame, in the words of a chip.
     pub answer: Wanted,
+    /// And by which ports it leaves in another form.
+    pub second: Option<Second>,
     /// How much of it the chip answers; `None`: nothing is left to answer, one in front has all of its packets.
     pub share: Option<Share>,
     /// Where it stands, and why.
@@ -108,6 +110,7 @@ impl Chip {
             flows: rule.flows.iter().copied().filter(own).collect(),
             fields: rule.fields.clone(),
             answer: rule.wanted(),
+            second: rule.second(),
             share: self.offload.share(r),
             needs: why.needs(),
             why: why.to_string(),

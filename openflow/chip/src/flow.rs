@@ -10,14 +10,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_abi::raw;
 use tandem_ofcompose::{Compose, Flow, FlowId, RuleId};
-use tandem_ofoffload::{Act, Beyond, Change, Share, Wanted};
+use tandem_ofoffload::{Act, Beyond, Change, FORM_VIDS, MASK_VIDS, Second, Share, Wanted};
 use tandem_ofpipeline::flows::{self, blank};
 use tandem_ofpipeline::{Change as Changed, ChangeKind, Switch};
-use tandem_openflow::{Action, Instructions, Oxm, Version, port};
+use tandem_openflow::oxm::VID_PRESENT;
+use tandem_openflow::{Action, Field, Instructions, Oxm, Version, port};
 
 use crate::counts::{Counted, Past, Tally, Unwritten};
 use crate::lookups;
-use crate::ports::{self, May, PortOf, Ports};
+use crate::ports::{May, PortOf, Ports};
 use crate::want::{Command, Row, Scope, Target};
 use crate::{Chip, Setup, Step, Trust, What};
 
@@ -127,17 +128,21 @@ impl Chip {
         self.lookups.others();
         let tables = (1..=u8::MAX).flat_map(|t| [lookups::matched(t), lookups::missed(t)]);
         let flows = switch.flows_of(tandem_openflow::model::TABLE_ALL);
-        let own = flows.into_iter().filter(|f| self.compose.has(*f));
-        let all: Vec<FlowId> = own.chain(tables).collect();
+        let (own, others): (Vec<FlowId>, _) = flows.into_iter().partition(|f| self.compose.has(*f));
+        // They ask for a port that was the chip's, perhaps
+        for f in others {
+            if switch.flow(f).is_some_and(|f| f.idle != 0) {
+                self.counts.meet_past(f, now_ns);
+            }
+        }
+        let all = own.into_iter().chain(tables);
         match past {
             Some(past) => {
                 let bytes = self.known.chip.acl.counted.bytes;
                 self.counts.restore(past, self.setup.slice, bytes);
-                all.into_iter().for_each(|f| self.counts.know(f, now_ns));
+                all.for_each(|f| self.counts.know(f, now_ns));
             }
-            None => all
-                .into_iter()
-                .for_each(|f| self.counts.lose_past(f, now_ns)),
+            None => all.for_each(|f| self.counts.lose_past(f, now_ns)),
         }
         self.lose_groups(switch);
     }
@@ -204,9 +209,19 @@ impl Chip {
             _ => None,
         };
         let timed: Vec<RuleId> = rules.iter().filter_map(timed).collect();
-        let rules = rules.into_iter().map(possible).collect();
-        let writes = self.offload.batch(rules);
-        self.apply(writes);
+        self.note_forms(&rules);
+        let mut all = Vec::new();
+        if !self.formed.is_empty() && !self.is_guarded() {
+            self.guard_forms();
+            all = self.kept_rules();
+        }
+        all.extend(rules);
+        self.decide_some(all);
+        if self.formed.is_empty() && self.is_guarded() {
+            self.unguard_forms();
+            let kept = self.kept_rules();
+            self.decide_some(kept);
+        }
         for id in timed {
             self.count(id);
         }
@@ -229,6 +244,30 @@ impl Chip {
             self.write_ports(true);
         }
         self.resize();
+    }
+
+    /// What of it the chip may do, and that.
+    fn decide_some(&mut self, rules: Vec<Change>) {
+        let (forms, guarded) = (self.known.has_forms(), self.is_guarded());
+        let possible = |mut c: Change| {
+            let (id, of) = match &mut c {
+                Change::Add { id, flow, .. } => (*id, &mut flow.wanted),
+                Change::Modify { id, wanted, .. } => (*id, wanted),
+                Change::Remove { .. } => return c,
+            };
+            if let Some(r) = self.compose.rule(id) {
+                let kept = guarded && is_kept(&r.fields);
+                can(of, r.second(), forms, kept);
+            }
+            c
+        };
+        let rules: Vec<Change> = rules.into_iter().map(possible).collect();
+        for c in &rules {
+            let (Change::Add { id, .. } | Change::Modify { id, .. } | Change::Remove { id }) = c;
+            self.uses.touched.insert(*id);
+        }
+        let writes = self.offload.batch(rules);
+        self.apply(writes);
     }
 
     /// Ports that are in domains: of VLANs, or all in the switch's own.
@@ -300,6 +339,7 @@ impl Chip {
 
     /// It is not theirs any more, and what was not counted stays unknown.
     fn parts(&mut self, rule: RuleId) {
+        self.measure.forget(rule);
         let flows = self.flows_of.remove(&rule).unwrap_or_default();
         self.groups.parts(rule, &flows);
         self.lose_uncounted(rule, &flows);
@@ -346,9 +386,9 @@ impl Chip {
     /// next write, so that none counts for the one what it answered for the other.
     fn uncount(&mut self, rule: RuleId) {
         for (at, _) in self.offload.rows(rule) {
-            if let Some(row) = self.want.rows.get_mut(&at) {
-                self.counts.retire(row.counter);
-                row.counter = 0;
+            let row = self.want.rows.get_mut(&at);
+            if let Some(counter) = row.map(|r| std::mem::take(&mut r.counter)) {
+                self.retire(at, counter);
             }
         }
     }
@@ -436,16 +476,17 @@ impl Chip {
         self.ports.list.push((of, nothing));
         self.leaving.remove(&of.port);
         self.totals.begin(u16::from(of.port));
+        self.measure.begin();
         self.read();
         self.lookups.others();
         if self.writes_now() {
             // The port opens behind it: without a list its frames would meet the MAC table, which may be another's
-            for stage in self.known.stages() {
+            for command in self.lists_of(of.port) {
                 self.queue.push_back(Step {
                     what: What::Write(Target::List),
                     scope: Scope::All,
                     opens: false,
-                    command: ports::bind(of.port, stage, self.setup.slice.list(stage)),
+                    command,
                 });
             }
         } else {
@@ -464,6 +505,7 @@ impl Chip {
             .iter()
             .position(|(p, _)| p.number == number)?;
         let (of, may) = self.ports.list.remove(at);
+        self.measure.begin();
         self.lookups.others();
         if self.writes_now() {
             // What comes in meets no rule that others have left, and what is sent there is until they send elsewhere
@@ -594,9 +636,11 @@ impl Chip {
             let (matched, missed) = (of(lookups::matched(t)), of(lookups::missed(t)));
             (matched.zip(missed).map(|(a, b)| a + b), matched)
         });
-        std::iter::once(self.lookups.first())
-            .chain(behind)
-            .collect()
+        let first = match self.counts.is_stale() {
+            true => (None, None),
+            false => self.lookups.first(),
+        };
+        std::iter::once(first).chain(behind).collect()
     }
 
     /// What is known of a flow's packets in the chip; `None`: all ones. Of the last read.
@@ -641,21 +685,33 @@ fn of_pipeline(flow: &flows::Flow) -> Flow {
     }
 }
 
-/// No rule of the chip writes these VLANs into a tag.
-fn possible(mut rule: Change) -> Change {
-    if let Change::Add { flow, .. } = &mut rule {
-        can(&mut flow.wanted);
-    } else if let Change::Modify { wanted, .. } = &mut rule {
-        can(wanted);
-    }
-    rule
+fn may_write(vid: u16, forms: bool) -> bool {
+    let kept = forms && vid & MASK_VIDS == FORM_VIDS;
+    !kept && !matches!(vid, 0 | 4095)
 }
 
-fn can(wanted: &mut Wanted) {
-    if let Wanted::Act(Act::Out { rewrite, .. }) = wanted
-        && matches!(rewrite.vid, Some(0 | 4095))
-    {
-        *wanted = Wanted::Beyond(Beyond::Rewrite);
+/// While there are flows of two forms, frames with a VLAN id by which their packets are known go to the CPU, whoever they would
+/// meet.
+pub(crate) fn is_kept(fields: &[Oxm]) -> bool {
+    let vid = fields.iter().find(|o| o.field == Field::VlanVid);
+    let bits = u128::from(MASK_VIDS | VID_PRESENT);
+    vid.is_some_and(|o| {
+        o.mask & bits == bits && o.value & bits == u128::from(FORM_VIDS | VID_PRESENT)
+    })
+}
+
+/// No rule of the chip writes these VLANs into a tag, by whichever of its ports.
+fn can(wanted: &mut Wanted, second: Option<Second>, forms: bool, kept: bool) {
+    if kept && wanted.act() != Act::Cpu {
+        *wanted = Wanted::Beyond(Beyond::Kept);
+    }
+    if let Wanted::Act(Act::Out { rewrite, .. }) = wanted {
+        let mut written = [rewrite.vid, second.and_then(|s| s.rewrite.vid)]
+            .into_iter()
+            .flatten();
+        if written.any(|vid| !may_write(vid, forms)) {
+            *wanted = Wanted::Beyond(Beyond::Rewrite);
+        }
     }
 }
 

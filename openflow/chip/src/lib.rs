@@ -38,12 +38,16 @@ mod explain;
 mod flow;
 mod groups;
 mod lookups;
+mod measure;
 mod pairs;
 mod part;
+mod parting;
 mod ports;
 mod profile;
 mod room;
 mod row;
+mod setup;
+mod silence;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -58,8 +62,9 @@ pub use explain::{Explained, Others, Ruled};
 pub use part::{Part, Slice, parts};
 pub use ports::{May, PortOf};
 pub use profile::{Lookup, Unfit};
+pub use setup::{AttachError, Setup};
 pub use tandem_ofcompose::Limits;
-pub use tandem_ofoffload::{Act, Share, Tagging, Usage, Wanted};
+pub use tandem_ofoffload::{Act, PortMask, Rewrite, Second, Share, Tagging, Usage, Wanted};
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -74,46 +79,18 @@ use tandem_sal::{Device, Request, SalError};
 use counts::Counts;
 use groups::Groups;
 use lookups::Lookups;
+use measure::Measure;
+use parting::Parting;
 use ports::{PortIs, Ports};
 use profile::Known;
 use room::{Room, release};
+use silence::Silence;
 use totals::Totals;
 use uses::Uses;
 use want::{Command, Row, Scope, Target, Want};
 
 /// Steps that wait, above which no further change should be brought.
 const BUSY: usize = 4096;
-
-/// What a chip is for a switch.
-#[derive(Clone, Debug)]
-pub struct Setup {
-    /// The chip's profile.
-    pub profile: String,
-    /// How its MAC table is looked up.
-    pub lookup: Lookup,
-    /// What the tables speak: the two versions read some frames differently.
-    pub version: Version,
-    /// The switch's ports.
-    pub ports: Vec<PortOf>,
-    /// Is there `LOCAL`?
-    pub local: bool,
-    /// Chains of flows of several tables.
-    pub chains: Limits,
-    /// Can lists classify frames before that of its rows?
-    pub classes: bool,
-    /// Which of the switches on this chip.
-    pub slice: Slice,
-}
-
-impl Setup {
-    fn limits(&self) -> Limits {
-        Limits {
-            sources: self.chains.sources && self.lookup == Lookup::Vlan && self.slice.has_mac(),
-            members: self.chains.members && self.lookup == Lookup::Vlan && self.slice.has_mac(),
-            ..self.chains
-        }
-    }
-}
 
 /// What a command that is under way is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +160,8 @@ pub struct Chip {
     /// The flows of each rule, as they count.
     flows_of: HashMap<RuleId, Vec<FlowId>>,
     groups: Groups,
+    /// Rules of two forms.
+    formed: BTreeSet<RuleId>,
     /// Are the ports to ask for sources?
     asks: bool,
     /// Who is a member of which domain changes: all goes to the CPU meanwhile.
@@ -200,21 +179,26 @@ pub struct Chip {
     trust: Trust,
     /// What may be otherwise in the chip than it is wanted.
     dirty: BTreeSet<Target>,
+    parting: Parting,
     backoff_ns: u64,
     room: Room,
     lines: u32,
     /// Of those that classify.
     class_lines: u32,
+    /// Groups of packets that leave in two forms, as many as there are lines for.
+    form_groups: u32,
     counts: Counts,
     uses: Uses,
     /// As of the last turn.
     now_ns: u64,
     /// When something was posted last.
     posted_ns: u64,
+    silence: Silence,
     totals: Totals,
     /// Ports that were its own, until the chip knows.
     leaving: BTreeSet<u8>,
     lookups: Lookups,
+    measure: Measure,
     troubles: Troubles,
 }
 
@@ -237,7 +221,13 @@ impl Chip {
     pub fn new(setup: Setup) -> Result<Chip, Unfit> {
         let slice = profile::domains(&setup.profile, setup.lookup, setup.slice);
         let setup = Setup { slice, ..setup };
-        let known = profile::known(&setup.profile, setup.lookup, slice, setup.classes)?;
+        let (classes, forms) = (setup.classes, setup.has_forms());
+        let known = profile::known(&setup.profile, setup.lookup, slice, classes, forms)?;
+        let chains = Limits {
+            forms: known.has_forms(),
+            ..setup.chains
+        };
+        let setup = Setup { chains, ..setup };
         let ports = Ports {
             list: setup.ports.iter().map(|p| (*p, May::default())).collect(),
             local: setup.local,
@@ -250,6 +240,7 @@ impl Chip {
             compose,
             flows_of: HashMap::default(),
             groups: Groups::default(),
+            formed: BTreeSet::new(),
             asks: false,
             shut: false,
             settle_ns: 0,
@@ -268,16 +259,20 @@ impl Chip {
                 gone: false,
             },
             dirty: BTreeSet::new(),
+            parting: Parting::default(),
             backoff_ns: 0,
             lines: 0,
             class_lines: 0,
+            form_groups: 0,
             counts: Counts::new(slice),
             uses: Uses::default(),
             now_ns: 0,
             posted_ns: 0,
+            silence: Silence::default(),
             totals: Totals::default(),
             leaving: BTreeSet::new(),
             lookups: Lookups::default(),
+            measure: Measure::default(),
             troubles: Troubles::default(),
         };
         for rules in first {
@@ -308,7 +303,7 @@ impl Chip {
         self.dirty = self.want.all().collect();
         self.trust = Trust::Trapping;
         self.write_ports(true);
-        self.lookups.attached();
+        self.lookups.ends();
         self.resize();
         Ok(())
     }
@@ -323,8 +318,8 @@ impl Chip {
         (self.now_ns, self.posted_ns) = (now_ns, now_ns);
         // One that has begun anew says so by these, while they are small
         match device.dump(|stats: raw::tnd_port_stats, _| self.totals.tell(stats)) {
-            // a device may not tell
-            Ok(()) | Err(SalError::Refused { .. }) => {}
+            Ok(()) => self.lookups.sees(Some(self.kept())),
+            Err(SalError::Refused { .. }) => self.lookups.sees(None), // a device may not tell
             Err(e) => return Err(e.into()),
         }
         self.leaving.clear();
@@ -334,11 +329,17 @@ impl Chip {
         fixed.extend(self.want.rows.get(&row::LAST_ROW).map(|r| r.entry));
         let fixed = self.known.guard_lines(&fixed);
         self.lines = slice.part(sizes.lines).saturating_sub(fixed);
-        self.class_lines = slice.part(sizes.class);
+        self.class_lines = slice
+            .part(sizes.class)
+            .saturating_sub(self.known.class_fixed());
+        // A line for each of the ports, however many of them a flow goes to
+        let ports = self.ports.list.len().max(1) as u32;
+        self.form_groups = slice.part(sizes.forms) / ports;
         self.counts.size = slice.part(sizes.counters);
         self.room.void();
         self.queue.clear();
         self.flights.clear();
+        self.silence = Silence::default();
         self.troubles.attaches += 1;
         Ok(())
     }
@@ -358,6 +359,11 @@ impl Chip {
             Trust::Lost { why, .. } => Some(why),
             _ => None,
         }
+    }
+
+    /// Does it answer nothing, though it is attached? It may forward on.
+    pub fn is_silent(&self) -> bool {
+        self.silence.is()
     }
 
     /// What the tables speak.
@@ -382,9 +388,11 @@ impl Chip {
             .collect();
         self.start_over(old.into_iter());
         self.lookups = Lookups::default();
+        self.measure = Measure::default();
         let (compose, first) = flow::compose(&self.setup, &self.ports);
         self.compose = compose;
         self.flows_of.clear();
+        self.formed.clear();
         self.groups = Groups::default();
         self.asks = false;
         for rules in first {
@@ -518,11 +526,6 @@ impl Chip {
         self.counts.forget(tally);
     }
 
-    /// What a port has counted, as of the last read: since the first device's start, or since it is the switch's.
-    pub fn port_stats(&self, number: u32) -> Option<&raw::tnd_port_stats> {
-        self.totals.of(self.ports.chip(number)?)
-    }
-
     // -- writes
 
     fn guards(&self) -> Vec<raw::tnd_acl_entry> {
@@ -555,15 +558,19 @@ impl Chip {
                 at,
                 flow: rule,
                 fields,
+                ungrouped,
                 act,
                 ..
             } => {
                 let table = self.setup.slice.table();
-                let Some(entry) = row::of(table, at, &fields, |p| self.ports.chip(p)) else {
+                let Some(mut entry) = row::of(table, at, &fields, |p| self.ports.chip(p)) else {
                     // The tables of profile.rs have no such column
                     tracing::error!("a row that the chip has no fields for: {fields:?}");
                     return;
                 };
+                if ungrouped {
+                    entry.mask.group = u8::MAX;
+                }
                 let scope = Scope::of_row(&fields);
                 let mut row = Row {
                     rule,
@@ -590,21 +597,30 @@ impl Chip {
                 };
                 row.entry.priority = to;
                 let scope = row.scope;
+                // It is to count elsewhere, and does so with a write that comes behind these
+                let parts = if row.counter == 0 {
+                    row.entry.counter
+                } else {
+                    0
+                };
                 self.want.rows.insert(to, row);
                 self.push(raw::TND_OP_CREATE, Target::Row(to), scope, true);
+                self.part(to, parts);
                 self.drop_object(Target::Row(from), scope, true);
             }
             Write::RowDel { at } => {
                 let Some(row) = self.want.rows.remove(&at) else {
                     return;
                 };
+                self.retire(at, row.counter);
                 self.drop_object(Target::Row(at), row.scope, true);
-                self.counts.retire(row.counter);
             }
             Write::GroupAdd { .. }
             | Write::ClassAdd { .. }
             | Write::ClassAct { .. }
-            | Write::ClassDel { .. } => self.write_pair(w),
+            | Write::ClassDel { .. }
+            | Write::FormAdd { .. }
+            | Write::FormDel { .. } => self.write_pair(w),
             Write::SetAdd(ports) => {
                 let id = self.want.add_set(ports);
                 self.push(raw::TND_OP_CREATE, Target::Set(id), Scope::Nothing, false);
@@ -763,6 +779,8 @@ impl Chip {
             let writes = self.offload.resize_class(self.class_lines);
             self.apply(writes);
         }
+        let writes = self.offload.resize_forms(self.form_groups);
+        self.apply(writes);
         // What it gives up makes room, and so on; each round has less
         for _ in 0..8 {
             let mac = self.room.size(self.want.macs.len() as u32);
@@ -774,18 +792,4 @@ impl Chip {
             self.apply(writes);
         }
     }
-}
-
-/// Why a device can't be attached.
-#[derive(Debug, thiserror::Error)]
-pub enum AttachError {
-    /// It does not answer as it should.
-    #[error(transparent)]
-    Device(#[from] SalError),
-    /// It is not what this use needs.
-    #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// What it holds was not written for this use.
-    #[error("it holds {0}: all is to be written anew")]
-    Foreign(&'static str),
 }

@@ -42,6 +42,8 @@ pub(crate) fn is_table(id: FlowId) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Lookups {
     since: Since,
+    /// What the attach read, for ports that are open already.
+    seen: Option<u64>,
     /// Frames that came in and did not go to the CPU, as of the last read; `None`: that was refused.
     kept: Option<u64>,
     /// A chip that is gone has answered frames that were not read any more, or ports came or went.
@@ -51,10 +53,25 @@ pub(crate) struct Lookups {
 }
 
 impl Lookups {
-    /// A device's counters, from here on.
-    pub fn attached(&mut self) {
+    /// Nobody knows what the device has answered since the last read: it can't be asked any more, or begins anew.
+    pub fn ends(&mut self) {
         self.lost |= self.since != Since::Closed;
         self.since = Since::Closed;
+    }
+
+    /// As of an attach so many frames did not go to the CPU; `None`: the device does not tell.
+    pub fn sees(&mut self, kept: Option<u64>) {
+        self.seen = kept;
+    }
+
+    /// The ports were open at the attach, and stay so: what they answer from then on counts.
+    pub fn goes_on(&mut self) {
+        if self.since == Since::Closed {
+            match self.seen {
+                Some(kept) => self.read(kept),
+                None => self.unread(),
+            }
+        }
     }
 
     /// The ports are others than those that were counted.
@@ -73,6 +90,11 @@ impl Lookups {
         if self.since == Since::Closed {
             self.since = Since::Open(kept);
         }
+    }
+
+    /// Frames that came in and did not go to the CPU, as of the last read; `None`: the device does not tell.
+    pub fn kept(&self) -> Option<u64> {
+        self.kept
     }
 
     /// The device does not tell.

@@ -7,7 +7,7 @@
 //!   Chip of blue ─ post ─┘                                        └─► inbox of blue
 //! ```
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +20,9 @@ const BITS: u32 = 48;
 
 /// The number of the first switch's list that classifies; below are lists of rows.
 const CLASS: u32 = 257;
+
+/// Above these, by the port that frames leave by, lists for the form in which they do: a port is one switch's.
+const FORMS: u32 = 1024;
 
 /// Which of several switches on one chip: names and room of each are its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,16 @@ impl Default for Slice {
     }
 }
 
+/// The list for the form in which frames leave a port.
+pub(crate) fn form_table(port: u8) -> u32 {
+    FORMS + u32::from(port)
+}
+
+/// The port whose list that is.
+pub(crate) fn form_port(table: u32) -> Option<u8> {
+    table.checked_sub(FORMS).and_then(|p| u8::try_from(p).ok())
+}
+
 impl Slice {
     /// Its first token.
     pub(crate) fn token(self) -> u64 {
@@ -58,10 +71,11 @@ impl Slice {
         CLASS + u32::from(self.index)
     }
 
-    /// Its list at a stage.
-    pub(crate) fn list(self, stage: u16) -> u32 {
+    /// The list of a port at a stage.
+    pub(crate) fn list(self, stage: u16, port: u8) -> u32 {
         match stage {
             raw::TND_ACL_FLOW_CLASS => self.class_table(),
+            raw::TND_ACL_FLOW_EGRESS => form_table(port),
             _ => self.table(),
         }
     }
@@ -138,9 +152,31 @@ impl Slice {
     }
 }
 
+/// A session that lasted so long counts without a sign (asicd's deadline), so the device hears of signs from then on: one that
+/// always has something to do gives none, and silence of all the others would be none.
+const HELD: u64 = 10_000_000_000;
+/// The cookie of an answer that is not the device's: no token.
+const OWN: u64 = u64::MAX;
+
 struct Hub {
     device: Box<dyn Device>,
     inboxes: Vec<VecDeque<Outcome>>,
+    /// Who has not come as far as a sign in this session. The first one that the device sees says of all of them that what was
+    /// overdue has ended, so before each has one they are answered here.
+    unsigned: BTreeSet<usize>,
+    /// When something was posted first.
+    since_ns: Option<u64>,
+}
+
+/// A sign that was given.
+fn signed(token: u64) -> Outcome {
+    let cpl = raw::tnd_cpl {
+        op: raw::TND_OP_NOP,
+        cookie: OWN,
+        ..raw::tnd_cpl::default()
+    };
+    let output = Vec::new();
+    Outcome::Done { token, cpl, output }
 }
 
 impl Hub {
@@ -153,6 +189,11 @@ impl Hub {
     }
 }
 
+/// Does this say that the device answers?
+pub(crate) fn is_answer(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Done { cpl, .. } if cpl.cookie != OWN)
+}
+
 /// The device as one of the switches has it.
 pub struct Part {
     hub: Arc<Mutex<Hub>>,
@@ -162,7 +203,12 @@ pub struct Part {
 /// A device for so many switches. Its descriptors are looked after by who has made it.
 pub fn parts(device: Box<dyn Device>, count: usize) -> Vec<Part> {
     let inboxes = (0..count).map(|_| VecDeque::new()).collect();
-    let hub = Arc::new(Mutex::new(Hub { device, inboxes }));
+    let hub = Arc::new(Mutex::new(Hub {
+        device,
+        inboxes,
+        unsigned: (0..count).collect(),
+        since_ns: None,
+    }));
     let part = |index| Part {
         hub: Arc::clone(&hub),
         index,
@@ -201,7 +247,16 @@ impl Device for Part {
         request: &Request<'_>,
         now_ns: u64,
     ) -> Result<(), PostError> {
-        self.hub().device.post(pair, token, request, now_ns)
+        let mut hub = self.hub();
+        let since = *hub.since_ns.get_or_insert(now_ns);
+        if request.op == raw::TND_OP_NOP {
+            hub.unsigned.remove(&self.index);
+            if !hub.unsigned.is_empty() && now_ns.saturating_sub(since) < HELD {
+                hub.sort(signed(token));
+                return Ok(());
+            }
+        }
+        hub.device.post(pair, token, request, now_ns)
     }
 
     fn flush(&mut self) {
@@ -258,5 +313,53 @@ impl Device for Part {
         request: &Request<'_>,
     ) -> Result<(raw::tnd_cpl, Vec<u8>), SalError> {
         self.hub().device.call(what, request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tandem_sal::told::Told;
+
+    /// A switch that has nothing to write gives its sign, and another one has not come so far: the device hears of none before.
+    #[test]
+    fn the_first_sign_is_that_of_all() {
+        let mut all = parts(Box::new(Told::new(&[], [])), 2);
+        let mut token = 0;
+        // who, and whether the device is to hear of it
+        for (who, heard) in [(0, false), (0, false), (1, true), (0, true)] {
+            let sign = Request {
+                op: raw::TND_OP_NOP,
+                ..Request::default()
+            };
+            token += 1;
+            let own = (who as u64) << BITS | token;
+            assert!(all[who].post(1, own, &sign, 0).is_ok());
+            assert_eq!(all[who].outstanding() > 0, heard, "{token}");
+            let mut answers = Vec::new();
+            all[who].reap(0, 8, &mut |o| answers.push(o)).unwrap();
+            let answered = |o: &Outcome| matches!(o, Outcome::Done { token, .. } if *token == own);
+            assert!(answers.len() == 1 && answers.iter().all(answered));
+            // one that was answered here says nothing of the device
+            assert_eq!(answers.iter().all(is_answer), heard, "{token}");
+        }
+        // who has always something to do gives none: the others are not held up by it
+        let mut all = parts(Box::new(Told::new(&[], [])), 2);
+        for (now_ns, heard) in [(5, false), (HELD + 4, false), (HELD + 5, true)] {
+            let sign = Request {
+                op: raw::TND_OP_NOP,
+                ..Request::default()
+            };
+            assert!(all[0].post(1, now_ns, &sign, now_ns).is_ok());
+            assert_eq!(all[0].outstanding() > 0, heard, "{now_ns}");
+        }
+        // what is no sign it hears at once
+        let mut all = parts(Box::new(Told::new(&[], [])), 2);
+        let read = Request {
+            op: raw::TND_OP_SNAPSHOT,
+            ..Request::default()
+        };
+        assert!(all[1].post(1, 1 << BITS, &read, 0).is_ok());
+        assert_eq!(all[1].outstanding(), 1);
     }
 }

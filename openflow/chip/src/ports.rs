@@ -134,6 +134,17 @@ impl Ports {
     }
 }
 
+/// A list for a stage.
+pub(crate) fn list(stage: u16, table: u32) -> Command {
+    let mut list = raw::tnd_acl_table {
+        stage,
+        table,
+        ..Default::default()
+    };
+    list.set_struct_size();
+    Command::of(raw::TND_OP_CREATE, &list)
+}
+
 /// The list that looks at what comes in there, at a stage; 0: none.
 pub(crate) fn bind(port: u8, stage: u16, table: u32) -> Command {
     let mut bind = raw::tnd_acl_bind {

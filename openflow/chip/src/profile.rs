@@ -2,8 +2,8 @@
 //! What of a chip the decision may use: its tables as the ABI lets them be written, with the sizes that the device tells.
 
 use tandem_abi::raw;
-use tandem_ofoffload::Offload;
 use tandem_ofoffload::tables::{self, Chip, MacLookup};
+use tandem_ofoffload::{FORMS, Offload};
 use tandem_openflow::Field;
 
 use crate::part::Slice;
@@ -72,6 +72,8 @@ pub(crate) struct Known {
     lines: &'static str,
     /// Of those that classify.
     class: &'static str,
+    /// Of rows for the form in which frames leave.
+    forms: &'static str,
 }
 
 /// A domain for each of the switches on a chip, if it has so many and they are looked up by address: by VLAN each tag is
@@ -88,6 +90,7 @@ pub(crate) fn known(
     lookup: Lookup,
     slice: Slice,
     classes: bool,
+    forms: bool,
 ) -> Result<Known, Unfit> {
     // Its domains are known before it is attached to: it would be refused each time
     if (profile, lookup) == ("tiny", Lookup::Vlan) {
@@ -100,10 +103,10 @@ pub(crate) fn known(
         Lookup::Address => MacLookup::Address,
         Lookup::Vlan => MacLookup::Vlan,
     };
-    let (mut chip, lines, class) = match profile {
-        "nxp-t1040" => (tables::vsc9953(by), "is2-tcam", "is1-tcam"),
-        "arista-7500e" => (tables::arista_7500e(0, by), "ipv6-lpm", ""),
-        "tiny" => (tables::tiny(by), "acl-tcam", ""),
+    let (mut chip, lines, class, form) = match profile {
+        "nxp-t1040" => (tables::vsc9953(by), "is2-tcam", "is1-tcam", "es0-tcam"),
+        "arista-7500e" => (tables::arista_7500e(0, by), "ipv6-lpm", "", ""),
+        "tiny" => (tables::tiny(by), "acl-tcam", "", ""),
         other => return Err(Unfit::Unknown(other.to_owned())),
     };
     for kind in &mut chip.acl.kinds {
@@ -115,6 +118,10 @@ pub(crate) fn known(
             kind.columns.retain(|c| row::has_place(c.field));
         }
         (c.first, c.groups) = slice.groups(c.first, c.groups);
+        if forms && chip.egress.is_some() {
+            // Each switch has its ports' lists, but of groups its part
+            c.forms = FORMS.min(c.groups / 8);
+        }
     }
     chip.miss_drop = true;
     if !slice.has_mac() {
@@ -123,7 +130,12 @@ pub(crate) fn known(
     if let Some(m) = chip.mac.as_mut().filter(|_| slice.domains) {
         (m.size, m.port_sets) = (slice.part(m.size), slice.part(m.port_sets));
     }
-    Ok(Known { chip, lines, class })
+    Ok(Known {
+        chip,
+        lines,
+        class,
+        forms: form,
+    })
 }
 
 /// What the device tells of its pools.
@@ -133,6 +145,8 @@ pub(crate) struct Sizes {
     pub lines: u32,
     /// Of those that classify, if lists can do that.
     pub class: u32,
+    /// Of rows for forms.
+    pub forms: u32,
     pub counters: u32,
     pub sets: u32,
     pub domains: u32,
@@ -176,6 +190,7 @@ impl Known {
             match tandem_abi::get_name(&p.name).as_str() {
                 name if name == self.lines => (s.lines, told) = (free, true),
                 name if name == self.class && self.chip.class.is_some() => s.class = free,
+                name if name == self.forms && self.has_forms() => s.forms = free,
                 "acl-counter" => s.counters = free,
                 "multicast-group" => s.sets = free,
                 "vlan" => s.domains = free,
@@ -188,9 +203,26 @@ impl Known {
     /// Stages of the lists that its ports have.
     pub fn stages(&self) -> impl Iterator<Item = u16> + use<> {
         let class = self.chip.class.is_some();
-        [(class, raw::TND_ACL_FLOW_CLASS), (true, raw::TND_ACL_FLOW)]
-            .into_iter()
-            .filter_map(|(has, stage)| has.then_some(stage))
+        [
+            (class, raw::TND_ACL_FLOW_CLASS),
+            (true, raw::TND_ACL_FLOW),
+            (self.has_forms(), raw::TND_ACL_FLOW_EGRESS),
+        ]
+        .into_iter()
+        .filter_map(|(has, stage)| has.then_some(stage))
+    }
+
+    /// May packets leave in two forms?
+    pub fn has_forms(&self) -> bool {
+        self.chip.class.as_ref().is_some_and(|c| c.forms > 0)
+    }
+
+    /// Lines of the guard of the list that classifies.
+    pub fn class_fixed(&self) -> u32 {
+        let lines = self.chip.class.as_ref().filter(|c| c.forms > 0);
+        lines
+            .and_then(|c| c.rows.kinds.first())
+            .map_or(0, |k| k.lines)
     }
 
     /// Lines that the guards take: each looks at what every kind of rows can look at.
@@ -233,7 +265,7 @@ mod tests {
             ..Default::default()
         };
         let mut sizes = |classes| {
-            let known = known("nxp-t1040", Lookup::Vlan, Slice::default(), classes).unwrap();
+            let known = known("nxp-t1040", Lookup::Vlan, Slice::default(), classes, false).unwrap();
             let pools = ["is2-tcam", "is1-tcam"].map(|name| {
                 tandem_abi::set_name(&mut pool.name, name);
                 pool

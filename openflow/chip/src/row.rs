@@ -15,7 +15,7 @@
 
 use tandem_abi::object::Object;
 use tandem_abi::raw;
-use tandem_ofoffload::{Act, Rewrite, Tagging};
+use tandem_ofoffload::{Act, FORM_VIDS, Leaves, MASK_VIDS, Rewrite, Tagging};
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm, Version};
 
@@ -225,6 +225,28 @@ pub(crate) fn classify(e: &mut raw::tnd_acl_entry, group: u8, writes: Rewrite) {
         e.flags |= raw::TND_ACL_SET_DSCP;
         e.dscp = dscp;
     }
+}
+
+/// What packets with this VLAN id leave a port with.
+pub(crate) fn form(table: u32, group: u8, vid: u16, leaves: Leaves) -> raw::tnd_acl_entry {
+    let mut e = blank(table, u32::from(group));
+    (e.key.tci, e.mask.tci) = (vid, 0xfff);
+    e.action = raw::TND_ACL_PERMIT;
+    e.flags = raw::TND_ACL_SET_VID;
+    e.vid = leaves.vid.unwrap_or(raw::TND_ACL_VID_NONE);
+    if let Some(pcp) = leaves.pcp {
+        e.flags |= raw::TND_ACL_SET_PCP;
+        e.pcp = pcp;
+    }
+    e
+}
+
+/// What the list that classifies begins with, where packets leave in two forms: what comes in with a VLAN id by which such
+/// packets are known would leave as they do.
+pub(crate) fn class_guard(table: u32) -> raw::tnd_acl_entry {
+    let mut e = blank(table, 0);
+    (e.key.tci, e.mask.tci) = (FORM_VIDS, MASK_VIDS);
+    e
 }
 
 /// Ports as a port set has them.

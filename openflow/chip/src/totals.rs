@@ -4,6 +4,8 @@
 use foldhash::HashMap;
 use tandem_abi::raw;
 
+use crate::{Chip, Trust};
+
 /// The counters of a port, in a fixed order.
 fn fields(s: &mut raw::tnd_port_stats) -> [&mut u64; 11] {
     [
@@ -66,6 +68,17 @@ impl Totals {
     /// As of the last read.
     pub fn of(&self, port: u16) -> Option<&raw::tnd_port_stats> {
         self.ports.get(&port).map(|t| &t.whole)
+    }
+}
+
+impl Chip {
+    /// What a port has counted, as of the last read: since the first device's start, or since it is the switch's. `None`:
+    /// nobody knows, as the device can't be asked or does not answer, and may count on. One that has ended counts nothing any
+    /// more.
+    pub fn port_stats(&self, number: u32) -> Option<&raw::tnd_port_stats> {
+        let known =
+            !matches!(self.trust, Trust::Lost { gone: false, .. }) && !self.counts.is_stale();
+        self.totals.of(self.ports.chip(number)?).filter(|_| known)
     }
 }
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One turn: what may be posted is, what was answered is looked at. And what follows where an answer is not the expected one.
 
-use tandem_abi::object::{Object, records};
+use tandem_abi::object::records;
 use tandem_abi::{Status, raw};
 use tandem_sal::{Outcome, PostError, Request};
 
+use crate::part::is_answer;
 use crate::room::release;
+use crate::silence::Silence;
 use crate::want::{Command, Scope, Target, counter};
 use crate::{Chip, Flight, Step, Trust, What, ports};
 
@@ -18,6 +20,12 @@ const SECOND: u64 = 1_000_000_000;
 /// Who posts nothing for so long says that it is there: the chip may be told to trap when nobody looks after it.
 const SIGN: u64 = SECOND;
 const BACKOFF_MAX: u64 = 64 * SECOND;
+
+/// What is deleted and written anew where it is not sure.
+fn is_entry(t: &Target) -> bool {
+    use Target::{Class, Form, Mac, Member, Row};
+    matches!(t, Row(_) | Class(..) | Form(..) | Mac(_) | Member(..))
+}
 
 /// A step that nobody's answer depends on.
 fn aside(what: What, command: Command) -> Step {
@@ -55,18 +63,49 @@ impl Chip {
             device.flush();
             let mut answers = Vec::new();
             let reaped = device.reap(now_ns, ANSWERS, &mut |o| answers.push(o));
+            let heard = answers.iter().any(is_answer);
+            let told = |o: &Outcome| matches!(o, Outcome::Done { .. });
+            let told = answers.iter().any(told);
             for a in answers {
                 self.answered(a, now_ns);
             }
             self.settle_uses();
+            if heard {
+                self.hears(now_ns);
+            } else if told && self.flights.is_empty() {
+                // its sign was answered for the chip (`part.rs`); what is given up says nothing
+                self.silence.rests();
+            }
             match reaped {
-                Ok(0) => return any,
+                Ok(0) => {
+                    self.looks(now_ns);
+                    return any;
+                }
                 Ok(_) => any = true,
                 Err(e) => self.lose(&e.to_string()),
             }
         }
         // there may be more
         true
+    }
+
+    /// It answers: what it has counted is read, if that was not so before.
+    fn hears(&mut self, now_ns: u64) {
+        if self.silence.heard(!self.flights.is_empty(), now_ns) {
+            tracing::info!("the chip answers again");
+            let read = self.read();
+            self.counts.hears(read);
+        }
+    }
+
+    /// Nothing is answered now.
+    fn looks(&mut self, now_ns: u64) {
+        if self.silence.look(now_ns) {
+            tracing::warn!(
+                "the chip does not answer: what it has counted is not known until it does"
+            );
+            self.counts.silent();
+        }
     }
 
     /// Before sleeping. True: nothing waits.
@@ -95,7 +134,8 @@ impl Chip {
         // While it is busy it asks nothing; what wakes it then is an answer
         let asks = device.and_then(|_| self.uses.next_ns());
         let asks = asks.filter(|_| !self.is_busy());
-        let overdue = overdue.into_iter().chain(asks).min();
+        let looks = device.and_then(|_| self.silence.next_ns());
+        let overdue = overdue.into_iter().chain(asks).chain(looks).min();
         match self.trust {
             Trust::Trapped { retry_ns } => Some(overdue.map_or(retry_ns, |o| o.min(retry_ns))),
             _ => overdue,
@@ -191,7 +231,7 @@ impl Chip {
     }
 
     /// Frames that came in at the switch's ports and did not go to the CPU.
-    fn kept(&self) -> u64 {
+    pub(crate) fn kept(&self) -> u64 {
         let of = |p: &crate::PortOf| self.totals.of(u16::from(p.port));
         let ports = self.ports.list.iter().filter_map(|(p, _)| of(p));
         ports.map(|p| p.rx_packets.saturating_sub(p.rx_cpu)).sum()
@@ -231,6 +271,12 @@ impl Chip {
             if member && self.flights.iter().any(port) {
                 return;
             }
+            // A form asks for a VLAN id alone: what came in with it would leave so where the guard does not stand yet
+            let form = matches!(step.what, What::Write(Target::Form(..)));
+            let guard = |f: &Flight| !f.void && f.what == What::Write(Target::Class(0, 0));
+            if form && self.flights.iter().any(guard) {
+                return;
+            }
             let c = &step.command;
             let request = Request {
                 op: c.op,
@@ -252,6 +298,7 @@ impl Chip {
             }
             self.token += 1;
             self.posted_ns = now_ns;
+            self.silence.posted(now_ns);
             let flight = Flight {
                 token,
                 what: step.what,
@@ -280,6 +327,9 @@ impl Chip {
             Outcome::TimedOut { .. } => (None, raw::tnd_cpl::default(), Vec::new()),
         };
         let ok = status.is_some_and(|s| s.is_ok());
+        if let What::Write(target) = flight.what {
+            self.written(target, token, ok, cpl.op);
+        }
         match flight.what {
             What::Write(target) => match status {
                 _ if flight.void => {}
@@ -292,13 +342,25 @@ impl Chip {
             },
             What::Port if ok || flight.void => {}
             What::Port => self.lose("a port can't be written"),
+            // Of a row that stands still, perhaps: it is asked again when all frames have gone to the CPU
+            What::Last(id, _) if flight.void => self.counts.not_asked(id),
             What::Last(id, ends) if ok => {
                 let told = records::<raw::tnd_acl_counter>(&output).next();
-                if told.is_some_and(|(c, _)| self.counts.tell(&c, true, now_ns)) {
+                // Its row may count on: the write by which it does not has no answer, where this has
+                let early = self.parting.tell(id);
+                if early && let Some((c, _)) = &told {
+                    self.counts.tell(c, false, now_ns);
+                    if ends {
+                        self.counts.said(id);
+                    }
+                } else if told.is_some_and(|(c, _)| self.counts.tell(&c, true, now_ns)) {
                     self.counter_told(id, ends);
                 } else {
                     self.counts.not_asked(id);
                 }
+            }
+            What::Last(id, _) if status == Some(Status::NoEnt) && self.counts.had_said(id) => {
+                self.counts.gone(id);
             }
             // asked again, a device that refuses would refuse again
             What::Last(id, ends) if status.is_some() => {
@@ -364,6 +426,48 @@ impl Chip {
         if !matches!(self.trust, Trust::Lost { .. }) {
             self.dirty.insert(target);
         }
+    }
+
+    /// A row's counter is read for the last time behind the write with which it counts there no more, which is the next one.
+    pub(crate) fn retire(&mut self, at: u32, counter: u32) {
+        self.part(at, counter);
+        self.counts.retire(counter);
+    }
+
+    /// The next write to a row parts it from a counter, if there is one.
+    pub(crate) fn part(&mut self, at: u32, counter: u32) {
+        if self.writes_now() && counter != 0 {
+            self.parting.begin(at, counter, self.mark());
+        }
+    }
+
+    /// A write was answered, or is given up: what of counters whose rows were to go, or to count elsewhere.
+    fn written(&mut self, target: Target, token: u64, ok: bool, op: u16) {
+        match target {
+            Target::Row(at) => {
+                for (id, told) in self.parting.answered(at, token) {
+                    if told {
+                        // it may have counted since
+                        self.counts.not_asked(id);
+                    } else if !ok {
+                        self.counts_on(id);
+                    }
+                }
+            }
+            Target::Counter(id) if ok && op == raw::TND_OP_DELETE && self.parting.gone(id) => {
+                self.counts.gone(id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A row counts on where it was to count no more: what its counter says now is not its last word.
+    fn counts_on(&mut self, id: u32) {
+        let of = |f: &&mut Flight| matches!(f.what, What::Last(c, _) if c == id);
+        self.flights
+            .iter_mut()
+            .filter(of)
+            .for_each(|f| f.void = true);
     }
 
     /// A write was refused, or its answer was lost.
@@ -439,6 +543,9 @@ impl Chip {
     /// What waits and what is under way is to be written anew. What is left of what waits: leases that are given back,
     /// which hold slots until then.
     fn void(&mut self) -> Vec<Step> {
+        for id in self.parting.void(&self.flights) {
+            self.counts.not_asked(id);
+        }
         let (stays, waits): (Vec<Step>, Vec<Step>) =
             self.queue.drain(..).partition(|s| s.what == What::Release);
         // nobody waits for tokens that are not used
@@ -467,7 +574,7 @@ impl Chip {
         }
         for what in waits {
             match what {
-                What::Last(id, _) => self.counts.not_asked(id),
+                What::Last(id, _) => self.counts.not_posted(id),
                 What::Read | What::ReadPorts => self.counts.ends(false),
                 What::Lease => self.room.lost(),
                 What::Write(_) | What::Port | What::Release | What::Sign => {}
@@ -485,9 +592,12 @@ impl Chip {
         tracing::warn!("the chip has to be attached anew: {why}");
         self.void();
         self.flights.clear();
+        self.silence = Silence::default();
+        self.parting.clear();
         self.room.void();
         self.uses.lost(self.now_ns);
         self.counts.unasked(self.now_ns);
+        self.lookups.ends();
         self.device = None;
         self.trust = Trust::Lost {
             why: why.into(),
@@ -512,7 +622,7 @@ impl Chip {
             steps.extend(command.map(|c| (What::Write(target), c)));
         };
         for t in &dirty {
-            if let Target::Row(_) | Target::Class(..) | Target::Mac(_) | Target::Member(..) = t {
+            if is_entry(t) {
                 step(*t, self.want.delete(*t));
             }
         }
@@ -547,7 +657,7 @@ impl Chip {
             }
         }
         for t in &dirty {
-            if let Target::Row(_) | Target::Class(..) | Target::Mac(_) | Target::Member(..) = t {
+            if is_entry(t) {
                 step(*t, self.want.write(make, *t));
             }
         }
@@ -563,23 +673,26 @@ impl Chip {
 
     /// The lists, what guards that of the rows, and the bindings.
     fn list(&self) -> Vec<Command> {
-        let slice = self.setup.slice;
-        let stages = || self.known.stages().map(|stage| (stage, slice.list(stage)));
         let mut all = Vec::new();
-        for (stage, table) in stages() {
-            let mut table = raw::tnd_acl_table {
-                stage,
-                table,
-                ..Default::default()
-            };
-            table.set_struct_size();
-            all.push(Command::of(raw::TND_OP_CREATE, &table));
+        let own = |stage: &u16| *stage != raw::TND_ACL_FLOW_EGRESS;
+        for stage in self.known.stages().filter(own) {
+            all.push(ports::list(stage, self.setup.slice.list(stage, 0)));
         }
         let guards = self.guards();
         all.extend(guards.iter().map(|g| Command::of(raw::TND_OP_CREATE, g)));
         for (p, _) in &self.ports.list {
-            all.extend(stages().map(|(stage, table)| ports::bind(p.port, stage, table)));
+            all.extend(self.lists_of(p.port));
         }
         all
+    }
+
+    /// A port's own list, and its bindings.
+    pub(crate) fn lists_of(&self, port: u8) -> impl Iterator<Item = Command> + use<> {
+        let slice = self.setup.slice;
+        let stages = || self.known.stages();
+        let own = stages().filter(|stage| *stage == raw::TND_ACL_FLOW_EGRESS);
+        let lists = own.map(move |stage| ports::list(stage, slice.list(stage, port)));
+        let binds = stages().map(move |stage| ports::bind(port, stage, slice.list(stage, port)));
+        lists.chain(binds)
     }
 }

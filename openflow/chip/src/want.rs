@@ -12,7 +12,7 @@ use tandem_ofpipeline::key::Key;
 use tandem_openflow::oxm::VID_PRESENT;
 use tandem_openflow::{Field, Oxm};
 
-use crate::part::Slice;
+use crate::part::{Slice, form_table};
 use crate::row;
 
 /// An object of the chip, by what it is here.
@@ -28,8 +28,10 @@ pub(crate) enum Target {
     Counter(u32),
     /// A row, by its number.
     Row(u32),
-    /// A row that classifies, by its group and which of it.
+    /// A row that classifies, by its group and which of it; of group 0 the guard of packets of two forms.
     Class(u8, u8),
+    /// The form in which packets of a group leave a port.
+    Form(u8, u8),
     Mac(MacKey),
 }
 
@@ -135,7 +137,7 @@ pub(crate) struct Row {
     pub scope: Scope,
 }
 
-/// A row that classifies.
+/// A row that classifies, or for a form.
 #[derive(Clone, Debug)]
 pub(crate) struct Class {
     pub entry: raw::tnd_acl_entry,
@@ -161,6 +163,8 @@ pub(crate) struct Want {
     slice: Slice,
     pub rows: BTreeMap<u32, Row>,
     pub classes: BTreeMap<(u8, u8), Class>,
+    /// By port and group.
+    pub forms: BTreeMap<(u8, u8), Class>,
     pub macs: HashMap<MacKey, Act>,
     pub vlans: BTreeSet<u16>,
     /// Ports in domains of VLANs: whether without a tag; by `TND_VID_ANY` in that of their switch.
@@ -240,6 +244,7 @@ impl Want {
             slice,
             rows: BTreeMap::new(),
             classes: BTreeMap::new(),
+            forms: BTreeMap::new(),
             macs: HashMap::default(),
             vlans: BTreeSet::new(),
             members: BTreeMap::new(),
@@ -384,6 +389,7 @@ impl Want {
             Target::Counter(id) => Command::of(op, &counter(id)),
             Target::Row(at) => Command::of(op, &self.rows.get(&at)?.entry),
             Target::Class(g, n) => Command::of(op, &self.classes.get(&(g, n))?.entry),
+            Target::Form(p, g) => Command::of(op, &self.forms.get(&(p, g))?.entry),
             Target::Mac(key) => Command::of(op, &self.fdb(&key, *self.macs.get(&key)?)),
         })
     }
@@ -401,6 +407,7 @@ impl Want {
             Target::Class(g, n) => {
                 Command::delete(&row_key(self.slice.class_table(), class_at(g, n)))
             }
+            Target::Form(p, g) => Command::delete(&row_key(form_table(p), u32::from(g))),
             Target::Mac(key) => {
                 let mut f = raw::tnd_fdb {
                     fid: self.fid(key.vlan),
@@ -421,10 +428,12 @@ impl Want {
         let rows = self.rows.keys().map(|r| Target::Row(*r));
         let classes = self.classes.keys().map(|(g, n)| Target::Class(*g, *n));
         let macs = self.macs.keys().map(|m| Target::Mac(*m));
+        let forms = self.forms.keys().map(|(p, g)| Target::Form(*p, *g));
         let members = self.members.keys().map(|(p, v)| Target::Member(*p, *v));
         list.chain(vlans)
             .chain(members)
             .chain(sets)
+            .chain(forms)
             .chain(rows)
             .chain(classes)
             .chain(macs)

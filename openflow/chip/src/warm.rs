@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
-use tandem_ofoffload::{FIRST_GROUP, FIRST_ROW, MacKey, Vlan};
+use tandem_ofoffload::{FIRST_ROW, FORM_VIDS, MASK_VIDS, MacKey, Vlan};
 use tandem_sal::{Device, Request};
 use zerocopy::IntoBytes;
 
-use crate::part::Slice;
+use crate::part::{Slice, form_port, form_table};
 use crate::want::{Scope, Target, class_at, class_of};
 use crate::{AttachError, Chip, Lookup, Trust, profile, row, want};
 
@@ -33,6 +33,8 @@ struct Holds {
     bound: BTreeSet<(u16, u16)>,
     rows: BTreeMap<u32, raw::tnd_acl_entry>,
     classes: BTreeMap<u32, raw::tnd_acl_entry>,
+    /// By port and group, of its ports.
+    forms: BTreeMap<(u8, u8), raw::tnd_acl_entry>,
     counters: BTreeMap<u32, raw::tnd_acl_counter>,
     sets: BTreeMap<u16, [u8; raw::TND_PORT_SET_BYTES]>,
     vlans: BTreeSet<u16>,
@@ -42,7 +44,11 @@ struct Holds {
 }
 
 impl Holds {
-    fn read(device: &mut dyn Device, slice: Slice) -> Result<Holds, AttachError> {
+    fn read(
+        device: &mut dyn Device,
+        slice: Slice,
+        own: &BTreeSet<u8>,
+    ) -> Result<Holds, AttachError> {
         let mut h = Holds::default();
         let (table, class) = (slice.table(), slice.class_table());
         let mut foreign = None;
@@ -50,6 +56,7 @@ impl Holds {
             let ours = match t.stage {
                 raw::TND_ACL_FLOW => slice.has_list(t.table),
                 raw::TND_ACL_FLOW_CLASS => slice.has_class(t.table),
+                raw::TND_ACL_FLOW_EGRESS => form_port(t.table).is_some(),
                 _ => false,
             };
             if !ours {
@@ -58,7 +65,8 @@ impl Holds {
             h.lists.insert(t.table);
         })?;
         device.dump(|b: raw::tnd_acl_bind, _| {
-            if [table, class].contains(&b.table) {
+            let form = form_port(b.table).is_some_and(|p| own.contains(&p));
+            if form || [table, class].contains(&b.table) {
                 h.bound.insert((b.stage, b.port));
             }
         })?;
@@ -67,6 +75,8 @@ impl Holds {
                 h.rows.insert(e.priority, e);
             } else if e.table == class {
                 h.classes.insert(e.priority, e);
+            } else if let Some(p) = form_port(e.table).filter(|p| own.contains(p)) {
+                h.forms.insert((p, e.priority as u8), e);
             }
         })?;
         device.dump(|c: raw::tnd_acl_counter, _| {
@@ -115,6 +125,12 @@ impl Holds {
             Some(what) => Err(AttachError::Foreign(what)),
             None => Ok(h),
         }
+    }
+
+    /// Without the guard.
+    fn own_classes(&self) -> impl Iterator<Item = (u32, &raw::tnd_acl_entry)> {
+        let rows = self.classes.range(class_at(1, 0)..);
+        rows.map(|(n, e)| (*n, e))
     }
 
     /// Without the guards and what the list ends with.
@@ -197,12 +213,15 @@ impl Chip {
         });
         let sizes = self.known.sizes(all)?;
         profile::check(self.setup.lookup, &self.setup.profile, &sizes)?;
-        let held = Holds::read(&mut *device, self.setup.slice)?;
+        let own = self.ports.list.iter().map(|(p, _)| p.port).collect();
+        let held = Holds::read(&mut *device, self.setup.slice, &own)?;
         self.know_list(&held)?;
         self.begins(&mut *device, &sizes, now_ns)?;
         // Nothing is written yet: these are wishes. There was room ahead, and who is let in depends on that
         let mac = self.room.at_rest(held.macs.len() as u32);
         let writes = self.offload.resize_class(self.class_lines);
+        self.apply(writes);
+        let writes = self.offload.resize_forms(self.form_groups);
         self.apply(writes);
         for _ in 0..8 {
             let writes = self.offload.resize(self.lines, mac);
@@ -225,6 +244,7 @@ impl Chip {
         if differs.is_empty() && self.has_ports(&held) {
             self.dirty.clear();
             self.trust = Trust::Whole;
+            self.lookups.goes_on();
             // nobody's answer depends on these
             for t in over {
                 self.drop_object(t, Scope::Nothing, false);
@@ -256,11 +276,15 @@ impl Chip {
         let stages = self.known.stages();
         let own = stages.flat_map(|stage| ports().map(move |p| (stage, p)));
         let classes = self.known.chip.class.is_some();
+        let forms = self.known.has_forms();
+        let mut own_forms = self.ports.list.iter().map(|(p, _)| form_table(p.port));
         let what = if !held.lists.contains(&slice.table()) {
             "no list of flows"
-        } else if held.lists.contains(&slice.class_table()) != classes {
+        } else if held.lists.contains(&slice.class_table()) != classes
+            || own_forms.any(|t| held.lists.contains(&t) != forms)
+        {
             "other lists than this use has"
-        } else if held.rows.range(..FIRST_GROUP).count() != guards.len()
+        } else if held.rows.range(..FIRST_ROW).count() != guards.len()
             || !guards.iter().all(guarded)
         {
             "other rows in front of its list"
@@ -288,17 +312,25 @@ impl Chip {
 
     /// Groups whose rows classify as they do here are known by the chip's numbers, others by such as no one of these has.
     fn take_groups(&mut self, held: &Holds) {
+        let of_forms = |e: &raw::tnd_acl_entry| {
+            e.flags & raw::TND_ACL_SET_VID != 0
+                && e.vid & MASK_VIDS == FORM_VIDS
+                && e.vid != raw::TND_ACL_VID_NONE
+        };
         let plain = |e: &raw::tnd_acl_entry| {
             let mut e = *e;
             (e.priority, e.group, e.struct_size) = (0, 0, 0);
+            if of_forms(&e) {
+                e.vid = FORM_VIDS;
+            }
             e.as_bytes().to_vec()
         };
         let mut theirs: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
-        for (at, e) in &held.classes {
-            theirs.entry(class_of(*at).0).or_default().push(plain(e));
+        for (at, e) in held.own_classes() {
+            theirs.entry(class_of(at).0).or_default().push(plain(e));
         }
         let mut ours: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
-        for ((group, _), c) in &self.want.classes {
+        for ((group, _), c) in self.want.classes.range((1, 0)..) {
             ours.entry(*group).or_default().push(plain(&c.entry));
         }
         let by: HashMap<_, u8> = theirs.into_iter().map(|(n, rows)| (rows, n)).collect();
@@ -311,10 +343,16 @@ impl Chip {
             .class
             .as_ref()
             .map_or((0, 0), |c| (c.first, c.groups));
-        let mut free = (0..all).map(|n| first + n).filter(|n| !taken.contains(n));
+        let in_forms = |n: u8| self.offload.form_vid(n).is_some();
+        let free = (0..all).map(|n| first + n).filter(|n| !taken.contains(n));
+        let (forms, others): (Vec<u8>, Vec<u8>) = free.partition(|n| in_forms(*n));
+        let (mut forms, mut others) = (forms.into_iter(), others.into_iter());
         let to: BTreeMap<u8, u8> = same
             .into_iter()
-            .filter_map(|(n, to)| Some((n, to.or_else(|| free.next())?)))
+            .filter_map(|(n, to)| {
+                let free = if in_forms(n) { &mut forms } else { &mut others };
+                Some((n, to.or_else(|| free.next())?))
+            })
             .collect();
         let number = |n: u8| to.get(&n).copied().unwrap_or(n);
         self.offload.regroup(number);
@@ -322,15 +360,20 @@ impl Chip {
         for ((group, row), mut c) in classes {
             let group = number(group);
             (c.entry.group, c.entry.priority) = (group, class_at(group, row));
+            if let Some(vid) = self.offload.form_vid(group) {
+                c.entry.vid = vid;
+            }
             self.want.classes.insert((group, row), c);
         }
-        let rest = self.want.rows.split_off(&FIRST_ROW);
-        let groups = std::mem::replace(&mut self.want.rows, rest);
-        for (_, mut row) in groups {
-            let group = number(row.entry.key.group);
-            row.entry.key.group = group;
-            row.entry.priority = FIRST_GROUP + u32::from(group);
-            self.want.rows.insert(row.entry.priority, row);
+        for ((port, group), mut f) in std::mem::take(&mut self.want.forms) {
+            let group = number(group);
+            f.entry.priority = u32::from(group);
+            f.entry.key.tci = self.offload.form_vid(group).unwrap_or_default();
+            self.want.forms.insert((port, group), f);
+        }
+        let rows = self.want.rows.values_mut();
+        for row in rows.filter(|r| r.entry.key.group != 0) {
+            row.entry.key.group = number(row.entry.key.group);
         }
     }
 
@@ -367,7 +410,14 @@ impl Chip {
 
     /// Rows that stand there go on with their counters. False: it was changed when nobody wrote that down any more.
     fn take_counters(&mut self, held: &Holds, now_ns: u64) -> bool {
-        let known = self.counts.settle_past(&held.counters, now_ns);
+        // One that no row names and that has counted nothing has nothing that anybody lacks
+        let named: BTreeSet<u32> = held.rows.values().map(|e| e.counter).collect();
+        let tells = |id: &u32, c: &raw::tnd_acl_counter| {
+            c.packets > 0 || named.contains(id) || self.counts.is_known(*id)
+        };
+        let own = held.counters.iter().filter(|(id, c)| tells(id, c));
+        let own = own.map(|(id, c)| (*id, *c)).collect();
+        let known = self.counts.settle_past(&own, now_ns);
         let rows = self.want.rows.iter().map(|(at, row)| {
             let there = held.rows.get(at);
             let there = there.filter(|e| content(e) == content(&row.entry));
@@ -386,7 +436,7 @@ impl Chip {
 
     /// Is something answered there otherwise than it should, and not counted?
     fn has_uncounted(&self, held: &Holds) -> bool {
-        let rows = held.rows.range(FIRST_GROUP..);
+        let rows = held.rows.range(FIRST_ROW..);
         let answers = |e: &raw::tnd_acl_entry| e.action != raw::TND_ACL_TRAP && e.counter == 0;
         let mut rows = rows.filter(|(_, e)| answers(e));
         let wanted = |at: &u32, e: &raw::tnd_acl_entry| {
@@ -417,7 +467,7 @@ impl Chip {
                 dirty.insert(Target::Row(*at));
             }
         }
-        for at in held.rows.range(FIRST_GROUP..).map(|(at, _)| *at) {
+        for at in held.rows.range(FIRST_ROW..).map(|(at, _)| *at) {
             if !self.want.rows.contains_key(&at) {
                 dirty.insert(Target::Row(at));
             }
@@ -431,6 +481,17 @@ impl Chip {
         for (group, row) in held.classes.keys().map(|at| class_of(*at)) {
             if !self.want.classes.contains_key(&(group, row)) {
                 dirty.insert(Target::Class(group, row));
+            }
+        }
+        for ((port, group), f) in &self.want.forms {
+            let there = held.forms.get(&(*port, *group));
+            if !there.is_some_and(|e| same_row(e, &f.entry)) {
+                dirty.insert(Target::Form(*port, *group));
+            }
+        }
+        for (port, group) in held.forms.keys() {
+            if !self.want.forms.contains_key(&(*port, *group)) {
+                dirty.insert(Target::Form(*port, *group));
             }
         }
         let missing = |fid: &&u16| !held.vlans.contains(*fid);

@@ -66,6 +66,8 @@ pub(crate) type Ports = BTreeMap<u32, PortMask>;
 pub(crate) struct Around<'a> {
     pub ports: &'a Ports,
     pub groups: &'a Groups,
+    /// May it leave in two forms?
+    pub forms: bool,
 }
 
 /// The outermost tag.
@@ -478,7 +480,7 @@ impl Form {
     pub fn end(mut self, came: &[Oxm], around: Around<'_>) -> (Answer, Via) {
         self.carry_out(came, around);
         let via = Arc::clone(&self.via);
-        (self.miss(), via)
+        (self.miss(around.forms), via)
     }
 
     /// The action set.
@@ -529,11 +531,18 @@ impl Form {
     }
 
     /// A table without a flow for it: it is dropped there, but for what was sent on the way (§5.4).
-    pub fn miss(self) -> Answer {
+    pub fn miss(self, forms: bool) -> Answer {
         if let Some(beyond) = self.cpu {
             return Answer::Cpu(beyond);
         }
+        let none = PortMask::default();
         match (self.controller, self.sent) {
+            (false, true)
+                if forms && self.ports != none && self.second.is_some_and(|(p, _)| p != none) =>
+            {
+                let first = (self.ports, self.effect);
+                Answer::Forms(Box::new([first, self.second.unwrap_or_default()]))
+            }
             _ if self.second.is_some() => Answer::Cpu(Some(Beyond::Copies)),
             (true, true) => Answer::Cpu(Some(Beyond::Copies)),
             (true, false) => Answer::Cpu(None),
@@ -547,13 +556,15 @@ impl Form {
 }
 
 /// What becomes of a rule's packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// Nowhere.
     Drop,
     /// Out of these ports, in one form, but never of the one it came in by.
     #[allow(missing_docs)]
     Out { ports: PortMask, effect: Effect },
+    /// The same in two forms, by some ports the one and by others the other. Boxed: hardly a rule has it.
+    Forms(Box<[(PortMask, Effect); 2]>),
     /// To the CPU as it came in: to the controller, or for a reason.
     Cpu(Option<Beyond>),
 }

@@ -84,6 +84,8 @@ pub struct Limits {
     pub sources: bool,
     /// May a port's frames without a tag be in a VLAN's domain, and leave it with or without its tag?
     pub members: bool,
+    /// May a packet leave some ports in another form than the others? Two forms at most.
+    pub forms: bool,
 }
 
 impl Default for Limits {
@@ -94,6 +96,7 @@ impl Default for Limits {
             retries: 1,
             sources: true,
             members: false,
+            forms: false,
         }
     }
 }
@@ -248,6 +251,7 @@ impl Compose {
         Around {
             ports: &self.ports,
             groups: &self.groups,
+            forms: self.limits.forms,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::Compose;
 use crate::form::{Effect, Ports, TPID, Tag};
 use crate::source::{Sends, exact, vlan};
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_ofoffload::{PortMask, Rewrite, Vlan};
+use tandem_ofoffload::{FORM_VIDS, MASK_VIDS, PortMask, Rewrite, Vlan};
 use tandem_openflow::{Field, Oxm};
 
 /// Of a port and the tag that frames come with, the VLAN that they are in.
@@ -119,7 +119,9 @@ impl Compose {
             };
             let port = port as u32;
             let here = self.ports.get(&port).is_some_and(|m| m.count() == 1);
-            let to = x.form.vlan(came).filter(|_| here);
+            // By some the chip knows packets that leave in two forms
+            let kept = |v: u16| self.limits.forms && v & MASK_VIDS == FORM_VIDS;
+            let to = x.form.vlan(came).filter(|v| here && !kept(*v));
             let known = all.entry((port, came)).or_insert(to);
             if *known != to {
                 *known = None;

@@ -6,7 +6,9 @@ use crate::tree::NodeId;
 use crate::{Compose, FlowId, RuleId, Through, source};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use tandem_ofoffload::{Act, Beyond, Chain, Change, Flow, Only, Rewrite, Step, Tagging, Wanted};
+use tandem_ofoffload::{
+    Act, Beyond, Chain, Change, Flow, Only, Rewrite, Second, Step, Tagging, Wanted,
+};
 use tandem_openflow::Oxm;
 
 /// A rule of the composition.
@@ -44,15 +46,39 @@ pub struct Rule {
 impl Rule {
     /// What a chip of [`tandem_ofoffload`] is asked for.
     pub fn wanted(&self) -> Wanted {
-        match self.answer {
+        match &self.answer {
             Answer::Drop => Wanted::Act(Act::Drop),
-            Answer::Out { ports, effect } => match written(effect) {
-                Some(rewrite) => Wanted::Act(Act::Out { ports, rewrite }),
+            Answer::Out { ports, effect } => match written(*effect) {
+                Some(rewrite) => {
+                    let ports = *ports;
+                    Wanted::Act(Act::Out { ports, rewrite })
+                }
                 None => Wanted::Beyond(Beyond::Tag),
             },
+            Answer::Forms(both) => match both.map(|(_, effect)| written(effect)) {
+                [Some(rewrite), Some(_)] => {
+                    let ports = both[0].0;
+                    Wanted::Act(Act::Out { ports, rewrite })
+                }
+                _ => Wanted::Beyond(Beyond::Tag),
+            },
             Answer::Cpu(None) => Wanted::Act(Act::Cpu),
-            Answer::Cpu(Some(b)) => Wanted::Beyond(b),
+            Answer::Cpu(Some(b)) => Wanted::Beyond(*b),
         }
+    }
+
+    /// Ports that its packets leave in another form than by those that are [wanted](Rule::wanted).
+    pub fn second(&self) -> Option<Second> {
+        let (Answer::Forms(both), Wanted::Act(_)) = (&self.answer, self.wanted()) else {
+            return None;
+        };
+        let (ports, effect) = both[1];
+        written(effect).map(|rewrite| Second { ports, rewrite })
+    }
+
+    /// Both forms: what another flow at its place has to have in common with it to be that one, modified.
+    fn forms(&self) -> Option<(Wanted, Second)> {
+        self.second().map(|second| (self.wanted(), second))
     }
 
     /// Who counts its packets.
@@ -60,11 +86,20 @@ impl Rule {
         (&self.flows, &self.resized, &self.via, self.ends)
     }
 
-    fn same_place(&self) -> (Vec<Step>, Vec<Oxm>, Option<Only>, bool, Option<u16>) {
+    fn same_place(&self) -> Same {
         let here = (self.place.clone(), self.fields.clone());
-        (here.0, here.1, self.only, self.unknown, self.domain)
+        let more = (self.only, self.unknown, self.domain);
+        (here.0, here.1, more, self.forms())
     }
 }
+
+/// Place and match, what else a rule has that stays, and its forms, if it has two.
+type Same = (
+    Vec<Step>,
+    Vec<Oxm>,
+    (Option<Only>, bool, Option<u16>),
+    Option<(Wanted, Second)>,
+);
 
 /// What of a packet is written, its tag included, if a chip has words for it: one tag of 802.1Q at most, whose VLAN is known.
 fn written(effect: Effect) -> Option<Rewrite> {
@@ -210,6 +245,7 @@ impl Rules {
                     traffic: u64::from(rule.answer != Answer::Drop),
                 },
                 chain: Chain {
+                    second: rule.second(),
                     place: rule.place,
                     only: rule.only,
                     unknown: rule.unknown,

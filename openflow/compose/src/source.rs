@@ -184,11 +184,11 @@ pub(crate) fn put<K: Copy + Eq + Hash, T: Ord>(
 }
 
 /// The ports of an answer that an entry of the MAC table can give, none for a drop.
-fn unchanged(a: Answer) -> Option<PortMask> {
+fn unchanged(a: &Answer) -> Option<PortMask> {
     match a {
-        Answer::Out { ports, effect } => (effect == Effect::default()).then_some(ports),
+        Answer::Out { ports, effect } => (*effect == Effect::default()).then_some(*ports),
         Answer::Drop => Some(PortMask::default()),
-        Answer::Cpu(_) => None,
+        Answer::Forms(_) | Answer::Cpu(_) => None,
     }
 }
 
@@ -582,7 +582,7 @@ impl Compose {
             }
             // What is two forms of a packet for a row may be one entry of a domain
             let own = |m: &&Member| self.passes(g.domain, m).is_none();
-            if let Some(Answer::Cpu(b)) = those.first().map(|m| m.answer)
+            if let Some(&Answer::Cpu(b)) = those.first().map(|m| &m.answer)
                 && those.iter().all(|m| m.answer == Answer::Cpu(b))
                 && those.iter().any(own)
             {
@@ -649,7 +649,7 @@ impl Compose {
     /// Ports that an entry sends a member's packets to as they leave the domain; none for a drop.
     fn passes(&self, domain: Option<u16>, m: &Member) -> Option<PortMask> {
         match domain {
-            None => unchanged(m.answer),
+            None => unchanged(&m.answer),
             Some(v) => self.leaves(v, m.vlan?, m.sends.as_ref()?),
         }
     }

@@ -134,7 +134,10 @@ impl Compose {
             return (Answer::Cpu(Some(Beyond::Chains)), Via::default());
         }
         match node.by {
-            By::Nothing => (node.form.clone().miss(), node.form.via.clone()),
+            By::Nothing => (
+                node.form.clone().miss(self.limits.forms),
+                node.form.via.clone(),
+            ),
             _ => node.form.clone().end(&node.fields, self.around()),
         }
     }

@@ -33,8 +33,8 @@ use crate::trace;
 
 /// A port is opened within this time, or the request fails.
 const OPENED: std::time::Duration = std::time::Duration::from_secs(5);
-/// A read of the chip's counters is waited for so often, so long.
-const READS: u32 = 200;
+/// A read of the chip's counters is waited for so often, so long: until it is known that the chip does not answer.
+const READS: u32 = 900;
 const READ: std::time::Duration = std::time::Duration::from_millis(5);
 /// Buckets of a group that are said in one line; `buckets` has all.
 const BUCKETS: usize = 4;
@@ -205,7 +205,7 @@ pub(crate) async fn read(api: &Api, lsi: &Option<String>) -> Result<(), ApiError
     for _ in 0..READS {
         let done = move |l: &mut Lsi| {
             let chip = l.agent.datapath().chip();
-            chip.is_none_or(|c| c.read_done() >= read || c.lost().is_some())
+            chip.is_none_or(|c| c.read_done() >= read || c.lost().is_some() || c.is_silent())
         };
         if api.of(lsi.clone(), done).await? {
             api.of(lsi.clone(), |l| l.agent.refresh_use()).await?;
@@ -232,9 +232,20 @@ pub(crate) fn place(chip: Option<&Chip>, flow: &FlowStats<'_>) -> (Value, Value)
     };
     let place = share(chip.share(flow.number));
     let why = match (chip.why(flow.number), chip.lost()) {
+        // one that has not ended may
+        (_, Some(lost)) if !chip.is_settled() => {
+            format!("software, or what the chip forwards on: it is not attached: {lost}")
+        }
         (_, Some(lost)) => format!("software: the chip is not attached: {lost}"),
         (Some(_), None) if chip.is_none() => {
             "software: fragments are dropped, or no controller is there: all frames go to the CPU"
+                .into()
+        }
+        (Some(why), None) if chip.is_silent() && chip.is_open() => {
+            format!("{why} (as the chip was when it answered last: it does not now)")
+        }
+        (Some(_), None) if chip.is_silent() => {
+            "software, or what the chip forwards on: it was being written, and does not answer now"
                 .into()
         }
         (Some(why), None) if chip.is_open() => why,
@@ -511,7 +522,7 @@ async fn ports(State(api): State<Api>, Query(whose): Query<Whose>) -> ApiResult<
                         "tx_packets": known(c.tx.packets),
                         "tx_bytes": known(c.tx.bytes),
                         "rx_dropped": c.rx_dropped + e.lost.rx_dropped,
-                        "tx_dropped": c.tx_dropped + e.lost.tx_dropped,
+                        "tx_dropped": known(c.tx_dropped.saturating_add(e.lost.tx_dropped)),
                         "rx_errors": e.lost.rx_errors,
                         "age_s": seconds(c.since_ns, now),
                     })

@@ -41,8 +41,8 @@ pub struct Asic {
     socket: PathBuf,
     name: String,
     sal: Option<Sal>,
-    /// What the chip holds may be an earlier process's.
-    warm: bool,
+    /// What the chip holds may be an earlier process's: so many attempts may still be warm.
+    warm: u8,
     retry_ns: u64,
     /// How long the next pause is. Each is twice the last, until the chip answers by itself: each attempt that gets on takes
     /// all links down and up.
@@ -80,6 +80,8 @@ pub struct Panel {
     pub domains: bool,
     /// Can lists classify their frames?
     classes: bool,
+    /// And give them a form by the port that they leave by?
+    forms: bool,
     /// By the N of `swpN`.
     ports: BTreeMap<u16, (u8, FrontPort)>,
 }
@@ -109,11 +111,22 @@ impl Panel {
             members: sal.offered() & raw::TND_FEAT_FLOW_MEMBERS != 0,
             domains: sal.offered() & raw::TND_FEAT_FLOW_FIDS != 0,
             classes: sal.offered() & raw::TND_FEAT_FLOW_CLASS != 0,
+            forms: sal.offered() & raw::TND_FEAT_FLOW_EGRESS != 0,
             ports: list.collect(),
         }
     }
 
-    /// What of another chip is not as it is here. One that can more, as asicd was updated, is the same.
+    /// From here on only what these switches' parts use of what it can: what they do not, another one may lack.
+    fn uses(&mut self, switches: usize, classes: bool, lookup: Lookup) {
+        self.domains &= switches > 1 && lookup == Lookup::Address;
+        self.classes &= classes;
+        // what ports get is asked for behind what classifies
+        self.forms &= classes;
+        self.members &= lookup == Lookup::Vlan;
+    }
+
+    /// What of another chip is not as it is here. One that can more, as asicd was updated, is the same; so is one that
+    /// lacks what nobody uses.
     pub fn other(&self, is: &Panel) -> Option<String> {
         if self.profile != is.profile {
             return Some(format!("{} instead of {}", is.profile, self.profile));
@@ -123,6 +136,12 @@ impl Panel {
         }
         if self.classes && !is.classes {
             return Some("without lists that classify flow ports' frames instead of with".into());
+        }
+        if self.forms && !is.forms {
+            return Some(
+                "without lists for the form in which flow ports' frames leave instead of with"
+                    .into(),
+            );
         }
         if self.members && !is.members {
             return Some("without members of flow ports' domains instead of with".into());
@@ -185,6 +204,7 @@ impl Panel {
             local: of.local.is_some(),
             chains: Limits {
                 members: self.members,
+                forms: self.forms,
                 ..common.chains
             },
             classes: self.classes,
@@ -213,7 +233,7 @@ impl Asic {
             socket,
             name,
             sal: Some(sal),
-            warm: false,
+            warm: 0,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             attempt: None,
@@ -228,9 +248,19 @@ impl Asic {
         })
     }
 
+    /// Its switches' parts: what they use of it is what it has to be able to from here on.
+    pub fn used_by<'a>(&mut self, parts: impl Iterator<Item = &'a Chip>, lookup: Lookup) {
+        let classes: Vec<bool> = parts.map(|c| c.class_name().is_some()).collect();
+        // nobody else has it before the first attempt
+        if let Some(panel) = Arc::get_mut(&mut self.panel) {
+            panel.uses(classes.len(), classes.contains(&true), lookup);
+        }
+    }
+
     /// Is what it holds perhaps an earlier process's? `bell` wakes the switches' thread, which later attempts don't hold up.
     pub fn of_earlier(self, warm: bool, bell: &Arc<EventFd>) -> Asic {
         let bell = Some(Arc::clone(bell));
+        let warm = if warm { attempt::WARM } else { 0 };
         Asic { warm, bell, ..self }
     }
 
@@ -279,7 +309,8 @@ impl Asic {
                 None => self.retry_ns,
             };
         };
-        self.warm = warm;
+        // what a switch finds there it finds again
+        self.warm = if done.is_ok() { 0 } else { warm };
         let done = done.and_then(|made| self.attach(made, lsis, to_chip, poller, now_ns));
         self.wait(clock::now_ns());
         match done {
@@ -555,6 +586,7 @@ mod tests {
             members: false,
             domains: false,
             classes: false,
+            forms: false,
             profile: profile.into(),
             ports: ports
                 .iter()
@@ -586,6 +618,7 @@ mod tests {
             members: true,
             domains: true,
             classes: true,
+            forms: true,
             ..panel("tiny", &ports)
         };
         assert_eq!(had.other(&newer), None);
@@ -609,6 +642,34 @@ mod tests {
             members.other(&had).unwrap(),
             "without members of flow ports' domains instead of with"
         );
+        let forms = Panel {
+            forms: true,
+            ..panel("tiny", &ports)
+        };
+        let said = forms.other(&had).unwrap_or_default();
+        assert!(said.contains("without lists for the form"), "{said}");
+        assert_eq!(forms.other(&newer), None);
+        // an older asicd takes what nobody uses
+        for (switches, classes, lookup, lacks) in [
+            (1, false, Lookup::Address, None),
+            (2, false, Lookup::Address, Some("domains of each switch's")),
+            (2, false, Lookup::Vlan, Some("members of flow ports'")),
+            (1, true, Lookup::Address, Some("lists that classify")),
+        ] {
+            let mut used = Panel {
+                members: true,
+                domains: true,
+                classes: true,
+                forms: true,
+                ..panel("tiny", &ports)
+            };
+            used.uses(switches, classes, lookup);
+            let said = used.other(&had).unwrap_or_default();
+            assert!(
+                said.contains(lacks.unwrap_or("")) && said.is_empty() == lacks.is_none(),
+                "{said}"
+            );
+        }
     }
 
     #[test]
@@ -617,7 +678,7 @@ mod tests {
             socket: PathBuf::new(),
             name: String::new(),
             sal: None,
-            warm: false,
+            warm: 0,
             retry_ns: 0,
             pause_ns: RETRY_NS[0],
             attempt: None,

@@ -134,7 +134,7 @@ type Parts = (Option<Asic>, Vec<(Chip, Vec<FrontPort>)>);
 
 fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::Result<Parts> {
     let name = format!("ofagentd of {}", instance.name());
-    let asic = Asic::connect(instance.driver_socket(), name)?;
+    let mut asic = Asic::connect(instance.driver_socket(), name)?;
     let common = Common {
         lookup: match args.mac_lookup {
             MacLookup::Address => Lookup::Address,
@@ -154,6 +154,7 @@ fn connect(args: &Args, instance: &Instance, asked: &[lsi::Switch]) -> anyhow::R
     let part = |(index, switch)| asic.panel().part(switch, slice(index), common);
     let parts: anyhow::Result<Vec<_>> = (0..).zip(asked).map(part).collect();
     let parts = parts?;
+    asic.used_by(parts.iter().map(|(chip, _)| chip), common.lookup);
     Ok((Some(asic), parts))
 }
 

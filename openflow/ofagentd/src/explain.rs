@@ -10,7 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tandem_linux::clock;
 use tandem_mgmt::server::{ApiError, ApiResult};
-use tandem_ofchip::{Act, Chip, Explained, Others, Ruled, Tagging, Usage, Wanted};
+use tandem_ofchip::{
+    Act, Chip, Explained, Others, PortMask, Rewrite, Ruled, Second, Tagging, Usage, Wanted,
+};
 use tandem_ofpipeline::Switch;
 use tandem_ofpipeline::flows::{Flow, all_flows};
 use tandem_openflow::Match;
@@ -132,13 +134,22 @@ fn said(f: &Flow) -> String {
 }
 
 /// What becomes of a frame, in the words of flows.
-fn answer(chip: &Chip, wanted: &Wanted) -> String {
+fn answer(chip: &Chip, wanted: &Wanted, second: Option<&Second>) -> String {
     let Wanted::Act(Act::Out { ports, rewrite }) = wanted else {
         return match wanted {
             Wanted::Act(Act::Drop) => "drop".into(),
             _ => "CPU".into(),
         };
     };
+    let first = sent(chip, *ports, rewrite);
+    match second {
+        Some(s) => format!("{first}; {}", sent(chip, s.ports, &s.rewrite)),
+        None => first,
+    }
+}
+
+/// In one form.
+fn sent(chip: &Chip, ports: PortMask, rewrite: &Rewrite) -> String {
     let numbers = ports
         .ports()
         .filter_map(|p| chip.number(u16::from(p)))
@@ -176,7 +187,7 @@ pub(crate) fn ruled(chip: &Chip, switch: &Switch, r: &Ruled) -> Value {
     json!({
         "flows": r.flows,
         "match": text::matching(&matching),
-        "does": answer(chip, &r.answer),
+        "does": answer(chip, &r.answer, r.second.as_ref()),
         "place": r.share.map(share),
         "why": r.why,
         "needs": r.needs,

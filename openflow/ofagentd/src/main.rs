@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    tandem_linux::heap::give_back_large_blocks();
     let args = args::Args::parse();
     let say = |why: String| writeln!(std::io::stderr(), "ofagentd: {why}");
     // options that clap understood, and that make no sense: 2, as it ends with

@@ -12,6 +12,7 @@ use crate::text;
 pub fn chip_state(chip: &Chip) -> String {
     match chip.lost() {
         Some(why) => format!("not attached: {why}"),
+        None if chip.is_silent() => "does not answer".into(),
         None if chip.is_open() => "open".into(),
         None => "all frames go to the CPU".into(),
     }
@@ -33,6 +34,8 @@ fn chip_row(chip: &Chip) -> Value {
         "class_size": u.class_size,
         "groups_used": u.groups_used,
         "groups_size": u.groups_size,
+        "forms_used": u.forms_used,
+        "forms_size": u.forms_size,
         "turned": u.turned,
         "denied": u.denied,
         "refused": t.refused,

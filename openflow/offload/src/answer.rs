@@ -74,6 +74,23 @@ pub struct Rewrite {
     pub dscp: Option<u8>,
 }
 
+/// Ports that packets leave in another form than by the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub struct Second {
+    pub ports: PortMask,
+    pub rewrite: Rewrite,
+}
+
+/// The tag that a packet leaves a port with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Leaves {
+    /// Its VLAN id; `None`: without a tag.
+    pub vid: Option<u16>,
+    /// Its priority; `None`: that of the tag that it came with, 0 if there was none.
+    pub pcp: Option<u8>,
+}
+
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Act {
@@ -102,7 +119,7 @@ impl Act {
 }
 
 /// Why no chip does what a flow says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Beyond {
     /// A meter: the rate is one for all that goes through it, so all of that is the software's.
     Meter,
@@ -127,10 +144,12 @@ pub enum Beyond {
     Chains,
     /// True of frames whose source is known alone, and no entry of the MAC table can say that.
     Source,
+    /// Of a VLAN id by which the chip knows packets that leave in two forms.
+    Kept,
 }
 
 /// What a flow wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// An answer.
     Act(Act),

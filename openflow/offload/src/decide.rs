@@ -19,6 +19,13 @@ use tandem_ofpipeline::key::Key;
 /// Flows whose writes are looked for may stand twice in the list, and so many more.
 const SPARE: usize = 1024;
 
+/// What of a flow is summed up.
+#[derive(Clone, Copy, Default)]
+struct Summed {
+    turned: bool,
+    answers: bool,
+}
+
 impl Offload {
     pub(crate) fn enter(&mut self, id: Id, mut e: Entry) {
         let mut holes = 0;
@@ -40,17 +47,20 @@ impl Offload {
             });
         e.pushed = pushed;
         self.all.insert(&e.value, &e.mask, e.place);
-        let (value_of, mask_of, place) = (e.value, e.mask, e.place);
+        let (value_of, mask_of, place, bars) = (e.value, *e.mask, e.place, e.bars());
         let mut covered = Vec::new();
         self.all
             .covers(&self.order, &e.value, &e.mask, e.place, |g| covered.push(g));
+        self.software += u128::from(e.flow.traffic);
         self.flows.insert(id, Box::new(e));
         self.sense(id, true);
         self.wake(id);
         for g in covered {
             self.wake(g);
         }
-        self.wake_pairs(&value_of, &mask_of, place);
+        if bars {
+            self.wake_pairs(&value_of, &mask_of, place);
+        }
     }
 
     pub(crate) fn leave(&mut self, id: Id) {
@@ -59,6 +69,8 @@ impl Offload {
         let Some(e) = self.flows.remove(&id) else {
             return;
         };
+        self.software -= u128::from(e.flow.traffic);
+        self.missed.remove(&id);
         self.all.remove(&e.value, &e.mask, id);
         for r in e.rows.iter().filter(|r| !r.exact) {
             self.wides.remove(&r.value, &r.mask, id);
@@ -82,7 +94,7 @@ impl Offload {
                 self.wake(g);
             }
         }
-        self.wake_kept_out(&e);
+        self.wake_kept_out(&e.value, &e.mask, e.place);
         self.gone.push(*e);
     }
 
@@ -163,7 +175,7 @@ impl Offload {
     /// What the ACL does for a flow's exact rows.
     pub(crate) fn row_act(&self, e: &Entry) -> Act {
         match e.act {
-            _ if e.only == Some(Only::Mac) => Act::Cpu,
+            _ if e.only == Some(Only::Mac) || e.second.is_some() => Act::Cpu,
             Act::Out { ports, rewrite }
                 if !tables::redirects(&self.chip.acl, ports)
                     || !tables::writes(self.chip.acl.rewrites, rewrite) =>
@@ -189,6 +201,7 @@ impl Offload {
             return false;
         };
         let act = match e.act {
+            _ if e.second.is_some() => true,
             // It writes nothing: there it would trap, where rows do no better
             Act::Out { rewrite, .. } if rewrite != crate::Rewrite::default() => {
                 !self.row_act(e).real()
@@ -256,7 +269,7 @@ impl Offload {
     fn widened(e: &Entry, g: &Entry) -> i128 {
         let times = |r: &Arc<Row>| {
             let (mine, both) = (r.value.and(&g.mask), r.mask.and(&g.mask));
-            if both == r.mask && g.value.and(&r.mask) == r.value {
+            if both == *r.mask && g.value.and(&r.mask) == r.value {
                 r.part(true)
             } else if mine.and(&both) == g.value.and(&both) {
                 r.part(false)
@@ -399,7 +412,7 @@ impl Offload {
         if e.acl_denied {
             return false;
         }
-        if matches!(e.state.stand, Stand::Acl { .. }) {
+        if matches!(e.state.stand, Stand::Acl { .. }) || self.back.contains(&e.place.id) {
             return true;
         }
         let free = self.chip.acl.size.saturating_sub(self.acl_used);
@@ -442,7 +455,7 @@ impl Offload {
         if old == new {
             return;
         }
-        let (value, mask, place) = (e.value, e.mask, e.place);
+        let (value, mask, place) = (e.value, *e.mask, e.place);
         let (answers, unknown) = (e.answers(), e.is_unknown());
         let worth = (e.flow.traffic, Reverse(e.since), id);
         // Rows, entries, and their room
@@ -467,15 +480,19 @@ impl Offload {
                         }
                     }
                     Stand::Pair if now => {
+                        self.rows.insert(&value, &mask, place);
                         self.acl_used += lines;
                         self.in_acl.insert(worth);
                         self.class_used += e.class_lines();
+                        self.in_forms += u32::from(e.second.is_some());
                         self.in_class.insert(worth);
                     }
                     Stand::Pair => {
+                        self.rows.remove(&value, &mask, id);
                         self.acl_used -= lines;
                         self.in_acl.remove(&worth);
                         self.class_used -= e.class_lines();
+                        self.in_forms -= u32::from(e.second.is_some());
                         self.in_class.remove(&worth);
                     }
                     Stand::Mac => {
@@ -521,8 +538,8 @@ impl Offload {
                 }
             }
         }
-        if old.priced() != new.priced() {
-            if new.priced() {
+        if old.real != new.real {
+            if new.real {
                 self.real
                     .insert_weighed(&answers.0, &answers.1, place, worth.0);
             } else {
@@ -534,7 +551,7 @@ impl Offload {
         if old.seen() != new.seen() {
             let wide = [old.stand, new.stand].contains(&Stand::Acl { wide: true });
             let ways = e.rows.iter().filter(|r| wide && !r.exact);
-            let ways = ways.map(|r| (&r.value, &r.mask)).chain([(&value, &mask)]);
+            let ways = ways.map(|r| (&r.value, &*r.mask)).chain([(&value, &mask)]);
             for (v, m) in ways {
                 let _ = self
                     .sensitive
@@ -544,7 +561,7 @@ impl Offload {
                     });
             }
         }
-        if old.priced() != new.priced() {
+        if old.real != new.real {
             front.extend(self.widened_over(&value, &mask, place));
         }
         // Those behind
@@ -562,17 +579,17 @@ impl Offload {
                     ControlFlow::Continue(())
                 });
         }
-        let was = self.is_turned(id);
+        let was = self.summed(id);
         if let Some(e) = self.flows.get_mut(&id) {
             e.state = new;
             if !new.stand.weighed() {
                 e.price = None;
             }
         }
-        if old.priced() != new.priced() {
-            self.reprice(id, new.priced());
+        if old.real != new.real {
+            self.reprice(id, new.real);
         }
-        self.count_turned(id, was);
+        self.sum_up(id, was);
         self.touched.push(id);
         for g in front {
             self.wake(g);
@@ -581,7 +598,7 @@ impl Offload {
             if self.flows.get(&g).is_some_and(|g| g.is_apart(unknown)) {
                 continue;
             }
-            let was = self.is_turned(g);
+            let was = self.summed(g);
             if let Some(e) = self.flows.get_mut(&g) {
                 e.holes = if new.hole {
                     e.holes + 1
@@ -589,23 +606,33 @@ impl Offload {
                     e.holes.saturating_sub(1)
                 };
             }
-            if self.is_turned(g) != was {
+            if self.summed(g).turned != was.turned {
                 self.touched.push(g);
             }
-            self.count_turned(g, was);
+            self.sum_up(g, was);
         }
     }
 
-    fn is_turned(&self, id: Id) -> bool {
-        self.flows
-            .get(&id)
-            .is_some_and(|e| e.holes > 0 && e.state.real)
+    fn summed(&self, id: Id) -> Summed {
+        let e = self.flows.get(&id);
+        e.map_or(Summed::default(), |e| Summed {
+            turned: e.holes > 0 && e.state.real,
+            answers: e.answers_all(),
+        })
     }
 
-    fn count_turned(&mut self, id: Id, was: bool) {
-        match (was, self.is_turned(id)) {
+    /// Sums follow what a flow was and is.
+    fn sum_up(&mut self, id: Id, was: Summed) {
+        let is = self.summed(id);
+        match (was.turned, is.turned) {
             (false, true) => self.turned += 1,
             (true, false) => self.turned -= 1,
+            _ => {}
+        }
+        let traffic = u128::from(self.traffic(id).unwrap_or(0));
+        match (was.answers, is.answers) {
+            (false, true) => self.software -= traffic,
+            (true, false) => self.software += traffic,
             _ => {}
         }
     }

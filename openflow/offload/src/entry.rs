@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is known of a flow by itself.
-use crate::{Act, Entry, FIRST_GROUP, KNOWN, Only, Rewrite, Stand};
+use crate::{Act, Entry, KNOWN, Only, Rewrite, Stand, pairs};
 use tandem_ofpipeline::key::{Key, THERE};
 
 impl Entry {
     /// The match of those packets that it may answer: who meets the others alone does not stand in its way.
     pub(crate) fn answers(&self) -> (Key, Key) {
-        let (mut value, mut mask) = (self.value, self.mask);
+        let (mut value, mut mask) = (self.value, *self.mask);
         if self.only == Some(Only::Mac) {
             value.0[THERE] |= KNOWN;
             mask.0[THERE] |= KNOWN;
@@ -17,6 +17,7 @@ impl Entry {
     /// What the MAC table does, which writes nothing.
     pub(crate) fn mac_act(&self) -> Act {
         match self.act {
+            _ if self.second.is_some() => Act::Cpu,
             Act::Out { rewrite, .. } if rewrite != Rewrite::default() => Act::Cpu,
             act => act,
         }
@@ -40,13 +41,19 @@ impl Entry {
         }
     }
 
+    /// Has it no packet that is the software's?
+    pub(crate) fn answers_all(&self) -> bool {
+        self.state.real && self.holes == 0
+    }
+
     pub(crate) fn wide(&self) -> bool {
         self.rows.iter().any(|r| !r.exact)
     }
 
-    /// Number of its pair's row in the ACL.
-    pub(crate) fn group_row(&self) -> u32 {
-        FIRST_GROUP + u32::from(self.group)
+    /// Does it keep a flow behind it that it meets from being a pair? What it sends would leave with what is written for that,
+    /// and what its rows ask of the tag is the class by then. What it drops or leaves to the CPU is as it came.
+    pub(crate) fn bars(&self) -> bool {
+        matches!(self.act, Act::Out { .. }) || pairs::asks_tag(&self.flow.fields)
     }
 
     /// Lines that its pair takes of what classifies.

@@ -8,6 +8,7 @@
 //!                                        …
 //! ```
 use crate::tables::{Frames, Masks, RowKind, Tcam};
+use std::sync::Arc;
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::{Field, Oxm, oxm};
 
@@ -23,7 +24,7 @@ pub struct Row {
     /// Lines that it takes.
     pub lines: u32,
     pub(crate) value: Key,
-    pub(crate) mask: Key,
+    pub(crate) mask: Arc<Key>,
 }
 
 /// All packets of an entry, in the parts by which is weighed what rows trap.
@@ -112,7 +113,7 @@ fn row(kind: usize, of: &RowKind, wanted: &[Oxm], whole: bool) -> Row {
         exact,
         lines: of.lines,
         value,
-        mask,
+        mask: Arc::new(mask),
     }
 }
 
@@ -122,6 +123,22 @@ fn exact_ether(fields: &[Oxm]) -> Option<u16> {
 
 fn bits(r: &Row) -> u32 {
     r.fields.iter().map(|o| o.mask.count_ones()).sum()
+}
+
+impl crate::Offload {
+    /// Wide rows are the same for many flows, and kept once.
+    pub(crate) fn shared(&mut self, mut row: Row) -> Arc<Row> {
+        row.mask = self.masks.shared(*row.mask);
+        if row.exact {
+            return Arc::new(row);
+        }
+        if let Some(known) = self.wide_rows.get(&row) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(row);
+        self.wide_rows.insert(Arc::clone(&new));
+        new
+    }
 }
 
 /// The rows of a match, between them all of its packets; none if the table has no kind for some of them.

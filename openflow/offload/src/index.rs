@@ -103,6 +103,10 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     pub fn insert(&mut self, value: &Key, mask: &Key, place: Place) {
         self.insert_weighed(value, mask, place, 0);
     }

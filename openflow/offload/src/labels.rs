@@ -5,8 +5,8 @@ use crate::order::Full;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Numbers below are those of rows of groups, and the caller's.
-pub const FIRST_ROW: u32 = crate::FIRST_GROUP + 256;
+/// Numbers below are the caller's, for rows in front of all.
+pub const FIRST_ROW: u32 = 16;
 /// Of a new row at either end.
 const GAP: u32 = 1 << 16;
 /// What spreading leaves between two rows at least, if it can.

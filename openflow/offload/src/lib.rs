@@ -14,7 +14,7 @@
 //! rules and their reasons.
 //!
 //! Modules: [`tables`] (chips as data), [`answer`] (what a chip can be told to do), [`expand`] (a match as rows),
-//! `decide` (where a flow stands), `pairs` (flows that write), `room` (who stands there when not all can), `plan` (in which order that is
+//! `decide` (where a flow stands), `pairs` (flows that write), `forms` (those that do so differently by port), `room` (who stands there when not all can), `plan` (in which order that is
 //! written), [`why`] (in words), `index`, `order`, `labels`.
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -23,6 +23,7 @@ pub mod answer;
 mod decide;
 mod entry;
 pub mod expand;
+mod forms;
 mod index;
 mod labels;
 mod order;
@@ -35,13 +36,14 @@ pub mod why;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Act, Beyond, PortMask, Rewrite, Tagging, Wanted};
+pub use answer::{Act, Beyond, Leaves, PortMask, Rewrite, Second, Tagging, Wanted};
+pub use forms::{FORM_VIDS, FORMS, MASK_VIDS};
 pub use labels::FIRST_ROW;
-pub use pairs::FIRST_GROUP;
 pub use why::{NotPair, Share, Why};
 
 use expand::Row;
 use foldhash::{HashMap, HashSet};
+use forms::Forms;
 use index::Index;
 use labels::Labels;
 use order::{Full, Order, Place};
@@ -79,6 +81,8 @@ pub struct Chain {
     /// The domain of the MAC table that all of its frames are looked up in, where that does not follow from their tag; 0:
     /// none of these. A flow of [`Only::Mac`] asks for it.
     pub domain: Option<u16>,
+    /// Some of its ports, which its packets leave in another form. It stays, whatever else is modified.
+    pub second: Option<Second>,
 }
 
 /// Beside what a packet has: its source is in the MAC table, at its port.
@@ -165,13 +169,15 @@ pub struct Forwards {
 /// A write to the chip; each is done whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// A new row of the ACL. `at` is its number: the lower goes first.
+    /// A new row of the ACL. `at` is its number: the lower goes first. `ungrouped`: it is not for packets of a group, whose
+    /// tag it would see as what they are classified with.
     #[allow(missing_docs)]
     RowAdd {
         at: u32,
         flow: Id,
         kind: usize,
         fields: Vec<Oxm>,
+        ungrouped: bool,
         act: Act,
     },
     /// What a row does, in place.
@@ -206,6 +212,18 @@ pub enum Write {
     /// It goes.
     #[allow(missing_docs)]
     ClassDel { group: u8, row: u8 },
+    /// Before those of its group, what packets of a group with this VLAN id leave a port with. `fields`: as of the group.
+    #[allow(missing_docs)]
+    FormAdd {
+        group: u8,
+        vid: u16,
+        port: u8,
+        leaves: Leaves,
+        fields: Vec<Oxm>,
+    },
+    /// It goes, after those.
+    #[allow(missing_docs)]
+    FormDel { group: u8, port: u8 },
     /// A mask of the pool for these ports, before the first entry that needs it.
     SetAdd(PortMask),
     /// The mask has no entry any more.
@@ -243,6 +261,9 @@ pub struct Usage {
     pub class_size: u32,
     pub groups_used: u32,
     pub groups_size: u32,
+    /// Of these, groups of flows with two forms.
+    pub forms_used: u32,
+    pub forms_size: u32,
     /// Flows whose entries trap though they could answer, because of a flow that has none.
     pub turned: u32,
     /// Flows that found no room.
@@ -301,14 +322,10 @@ pub(crate) struct Price {
 }
 
 impl State {
-    /// Does it answer where rows of flows in front would trap it? Of pairs the group's row is in front of all.
-    fn priced(self) -> bool {
-        self.real && self.stand != Stand::Pair
-    }
-
     /// What of it counts for the places of those in front.
     fn seen(self) -> (Option<Stand>, bool) {
-        let stand = matches!(self.stand, Stand::Acl { .. } | Stand::Mac).then_some(self.stand);
+        let counts = matches!(self.stand, Stand::Acl { .. } | Stand::Mac | Stand::Pair);
+        let stand = counts.then_some(self.stand);
         (stand, self.real)
     }
 }
@@ -333,16 +350,18 @@ pub(crate) struct Entry {
     pub flow: Flow,
     pub only: Option<Only>,
     pub act: Act,
+    /// Boxed: hardly a flow has it.
+    pub second: Option<Box<Forms>>,
     pub place: Place,
     pub value: Key,
-    pub mask: Key,
+    pub mask: Arc<Key>,
     pub mac: Option<MacKey>,
     pub rows: Vec<Arc<Row>>,
     /// Rows that classify its packets, if it writes.
     pub class: Vec<Row>,
     /// Does it need these, and would they do?
     pub writes: bool,
-    /// Why it is no pair, where that is a flow in front that meets it: one of these.
+    /// Why it is no pair, where that is a flow in front that meets it and [bars](Entry::bars): one of these.
     pub kept_out: Option<Id>,
     /// Of its pair; 0: it has none.
     pub group: u8,
@@ -375,6 +394,8 @@ pub struct Offload {
     pub(crate) flows: HashMap<Id, Box<Entry>>,
     /// Wide rows that flows have.
     pub(crate) wide_rows: HashSet<Arc<Row>>,
+    /// Masks of flows and of their rows.
+    masks: Masks,
     /// All flows.
     pub(crate) all: Index,
     /// Flows whose place depends on what is behind them.
@@ -387,7 +408,7 @@ pub struct Offload {
     pub(crate) writers: Index,
     /// Flows that only the MAC table can do, wherever they stand.
     pub(crate) lossy: Index,
-    /// Flows that answer in the chip, but for pairs: no row of another is in front of these.
+    /// Flows that answer in the chip.
     pub(crate) real: Index,
     /// Flows that nothing keeps from those behind them.
     pub(crate) holes: Index,
@@ -401,6 +422,9 @@ pub struct Offload {
     pub(crate) acl_used: u32,
     pub(crate) mac_used: u32,
     pub(crate) class_used: u32,
+    /// Of the pairs those with two forms, and how many there may be.
+    pub(crate) in_forms: u32,
+    pub(crate) forms_size: u32,
     /// Port sets that are wanted, and by how many.
     pub(crate) sets: HashMap<PortMask, u32>,
     /// Who is in which table, by traffic, the youngest of those with as much first.
@@ -414,7 +438,15 @@ pub struct Offload {
     /// Who of them is the next to be tried.
     pub(crate) resume: Option<Waits>,
     pub(crate) resume_pair: Option<Waits>,
+    /// Who came in for nothing when it was tried last, and who comes back to where it was.
+    pub(crate) missed: HashSet<Id>,
+    /// Nobody is left behind these: the next time they have their turn.
+    pub(crate) all_missed: bool,
+    pub(crate) resume_swap: Option<Waits>,
+    pub(crate) back: Vec<Id>,
     pub(crate) turned: u32,
+    /// The traffic of all flows that the chip does not answer, or not alone.
+    pub(crate) software: u128,
     pub(crate) labels: Labels,
     pub(crate) device: plan::Device,
     /// Are several changes planned at once?
@@ -425,10 +457,13 @@ impl Offload {
     /// An empty chip: every frame goes to the CPU.
     pub fn new(chip: Chip) -> Offload {
         Offload {
+            forms_size: chip.class.as_ref().map_or(0, |c| c.forms.into()),
+            in_forms: 0,
             chip,
             order: Order::default(),
             flows: HashMap::default(),
             wide_rows: HashSet::default(),
+            masks: Masks::default(),
             all: Index::default(),
             sensitive: Index::default(),
             rows: Index::default(),
@@ -453,7 +488,12 @@ impl Offload {
             no_pair: BTreeSet::new(),
             resume: None,
             resume_pair: None,
+            missed: HashSet::default(),
+            all_missed: false,
+            resume_swap: None,
+            back: Vec::new(),
             turned: 0,
+            software: 0,
             labels: Labels::default(),
             device: plan::Device::default(),
             mixed: false,
@@ -469,7 +509,7 @@ impl Offload {
     pub fn add(&mut self, id: Id, flow: Flow) -> Vec<Write> {
         let (value, mask) = Key::of_match(&flow.fields);
         let known = self.flows.get(&id);
-        let known = known.map(|e| (e.flow.priority, e.value, e.mask));
+        let known = known.map(|e| (e.flow.priority, e.value, *e.mask));
         if known == Some((flow.priority, value, mask)) {
             self.weigh(id, flow.traffic);
             return self.modify(id, flow.wanted, flow.idle, flow.counted);
@@ -532,19 +572,6 @@ impl Offload {
         writes
     }
 
-    /// Wide rows are the same for many flows, and kept once.
-    fn shared(&mut self, row: Row) -> Arc<Row> {
-        if row.exact {
-            return Arc::new(row);
-        }
-        if let Some(known) = self.wide_rows.get(&row) {
-            return Arc::clone(known);
-        }
-        let new = Arc::new(row);
-        self.wide_rows.insert(Arc::clone(&new));
-        new
-    }
-
     fn come(&mut self, id: Id, flow: Flow, chain: Chain) {
         let mut fields = flow.fields;
         fields.retain(|o| o.mask != 0);
@@ -568,7 +595,7 @@ impl Offload {
                 // No row asks for a domain; some ask for what has one
                 r.exact &= !entry;
                 if has(r, Field::InPort) && has(r, Field::VlanVid) {
-                    within(&mut r.value, &mut r.mask, domain);
+                    within(&mut r.value, Arc::make_mut(&mut r.mask), domain);
                 }
             }
         }
@@ -580,6 +607,7 @@ impl Offload {
         let mut entry = Entry {
             act: flow.wanted.act(),
             only: chain.only,
+            second: Forms::of(flow.wanted, chain.second),
             mac: self.mac_key(&fields, chain.domain.filter(|_| entry)),
             standing: Standing {
                 rows: vec![None; rows.len()],
@@ -588,7 +616,7 @@ impl Offload {
             flow: Flow { fields, ..flow },
             place,
             value,
-            mask,
+            mask: self.masks.shared(mask),
             rows,
             class: Vec::new(),
             writes: false,
@@ -619,16 +647,27 @@ impl Offload {
         }
         self.settle(id, ABSENT);
         self.sense(id, false);
+        let (mut before, mut after) = (None, None);
         if let Some(mut e) = self.flows.remove(&id) {
-            e.act = wanted.act();
+            let met = (e.value, *e.mask, e.place);
+            before = e.bars().then_some(met);
+            // Its forms are those of what it wanted first
+            let others = e.second.as_ref().is_some_and(|s| !s.is_of(wanted));
+            e.act = if others { Act::Cpu } else { wanted.act() };
             e.flow.wanted = wanted;
             e.flow.idle = idle;
             e.flow.counted = counted;
+            after = e.bars().then_some(met);
             self.learn_writes(&mut e);
             self.flows.insert(id, e);
         }
         self.sense(id, true);
         self.wake(id);
+        match (before, after) {
+            (None, Some((value, mask, place))) => self.wake_pairs(&value, &mask, place),
+            (Some((value, mask, place)), None) => self.wake_kept_out(&value, &mask, place),
+            _ => {}
+        }
     }
 
     /// Entries of the MAC table trap from here on, or no longer, so that it is seen whether their flows are used. Of those
@@ -652,36 +691,6 @@ impl Offload {
             now: e.standing.mac.is_some_and(Act::real),
             asked: e.asked,
         })
-    }
-
-    /// What flows have to do, as measured. What trades traffic for traffic is decided anew.
-    pub fn measured(&mut self, traffic: &[(Id, u64)]) -> Vec<Write> {
-        for (id, traffic) in traffic {
-            self.weigh(*id, *traffic);
-        }
-        self.decide();
-        self.swap();
-        self.plan()
-    }
-
-    /// Other sizes: what the chip has promised of memory that others share. Of less, what does not fit any more is
-    /// deleted by these writes.
-    pub fn resize(&mut self, acl: u32, mac: u32) -> Vec<Write> {
-        self.chip.acl.size = acl;
-        if let Some(m) = &mut self.chip.mac {
-            m.size = mac;
-        }
-        self.decide();
-        self.plan()
-    }
-
-    /// The same of the lines of what classifies.
-    pub fn resize_class(&mut self, lines: u32) -> Vec<Write> {
-        if let Some(c) = &mut self.chip.class {
-            c.rows.size = lines;
-        }
-        self.decide();
-        self.plan()
     }
 
     /// The flow that says what becomes of what no other one answers, if the chip does so.
@@ -729,6 +738,8 @@ impl Offload {
             class_size: self.class_size(),
             groups_used: self.in_class.len() as u32,
             groups_size: self.groups_size(),
+            forms_used: self.in_forms,
+            forms_size: self.forms_size,
             turned: self.turned,
             denied: (self.denied.len() + self.no_pair.len()) as u32,
         }
@@ -742,9 +753,9 @@ impl Offload {
         let of = |(n, act): (u8, &Option<Act>)| {
             Some((self.labels.of(&self.order.full(e.place), n)?, (*act)?))
         };
-        let pair = e.standing.pair.map(|(act, _)| (e.group_row(), act));
+        let pair = e.standing.pair.map(|(act, _)| act);
         let rows = (0u8..).zip(&e.standing.rows).filter_map(of);
-        pair.into_iter().chain(rows).collect()
+        of((pairs::ROW, &pair)).into_iter().chain(rows).collect()
     }
 
     fn mac_key(&self, fields: &[Oxm], domain: Option<u16>) -> Option<MacKey> {

@@ -32,11 +32,11 @@ impl Step {
     }
 }
 
-/// The masks of steps, each once.
+/// Masks, of flows, rows or steps, each once: thousands of flows have a few.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
     all: HashSet<Arc<Key>>,
-    /// With so many it is looked who of them has a step.
+    /// With so many it is looked who of them is used.
     most: usize,
 }
 
@@ -44,16 +44,21 @@ impl Masks {
     /// As [`Step::new`].
     pub fn step(&mut self, priority: u16, mask: &Key) -> Step {
         let (bits, rank) = mask.rank();
-        if let Some(known) = self.all.get(&rank) {
-            return Step::ranked(priority, bits, Arc::clone(known));
+        Step::ranked(priority, bits, self.shared(rank))
+    }
+
+    /// The one that is kept of this mask.
+    pub(crate) fn shared(&mut self, mask: Key) -> Arc<Key> {
+        if let Some(known) = self.all.get(&mask) {
+            return Arc::clone(known);
         }
         if self.all.len() >= self.most {
             self.all.retain(|m| Arc::strong_count(m) > 1);
             self.most = 2 * self.all.len() + 64;
         }
-        let new = Arc::new(rank);
+        let new = Arc::new(mask);
         self.all.insert(Arc::clone(&new));
-        Step::ranked(priority, bits, new)
+        new
     }
 }
 

@@ -4,14 +4,17 @@
 //!
 //! ```text
 //!   classification                                ACL
-//!   match of the flow ─► VLAN 20, group 7    ──►  group 7 ─► ports      in front of all other rows
+//!   match of the flow ─► VLAN 20, group 7    ──►  rows of flows in front that drop or trap
+//!                                                 group 7 ─► ports      at the flow's place
 //! ```
 //!
-//! Such a *pair* answers all packets of its flow before any other row or entry sees them. So it is only for a flow that no
-//! flow in front meets: then the packets are its own, and no other pair has any of them. What is behind it never sees them.
+//! Packets of such a *pair* are classified whatever is in front of it. So of flows in front that meet it none may send
+//! anything: it would leave with what is written. What they drop does not leave, and the CPU gets a packet as it came. Their
+//! rows see what a packet is classified with, so they may not ask for the tag; rows that do are for packets of no group.
+//! And no two pairs have a packet in common. What is behind it never sees its packets.
 //!
 //! Its rows come and go in an order that keeps the packets: the row of the group, which traps; those that classify; then the
-//! group's row answers. And the other way round.
+//! group's row answers. And the other way round. Meanwhile no row answers that is not there before and after it.
 use crate::expand;
 use crate::index::Side;
 use crate::order::Place;
@@ -23,14 +26,29 @@ use std::ops::ControlFlow;
 use tandem_ofpipeline::key::Key;
 use tandem_openflow::{Field, Oxm, oxm};
 
-/// Number of the ACL's row of a group: this and the group. Numbers below are the caller's, for rows in front of all.
-pub const FIRST_GROUP: u32 = 16;
+/// The ACL's row of a flow's group among its rows: the last one, behind those that trap while it is no pair.
+pub(crate) const ROW: u8 = u8::MAX;
+
+/// What new pairs take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NewPairs {
+    lines: u32,
+    pub groups: u32,
+    /// Of these those with two forms.
+    forms: u32,
+}
 
 /// What a pair does: its row in the ACL, and what those that classify write.
 pub(crate) type Pair = (Act, Rewrite);
 
+/// Does it ask for what a packet's class may have otherwise?
+pub(crate) fn asks_tag(fields: &[Oxm]) -> bool {
+    let tag = |o: &Oxm| matches!(o.field, Field::VlanVid | Field::VlanPcp);
+    fields.iter().any(tag)
+}
+
 /// Did packets of this match come with a tag? `None`: some, perhaps.
-fn tagged(fields: &[Oxm]) -> Option<bool> {
+pub(crate) fn tagged(fields: &[Oxm]) -> Option<bool> {
     let present = u128::from(oxm::VID_PRESENT);
     let vid = fields.iter().find(|o| o.field == Field::VlanVid)?;
     (vid.mask & present != 0).then_some(vid.value & present != 0)
@@ -65,7 +83,7 @@ pub(crate) fn unfit(fields: &[Oxm], rewrite: Rewrite) -> Option<NotPair> {
 }
 
 impl Offload {
-    fn classify(&self) -> Option<&Classify> {
+    pub(crate) fn classify(&self) -> Option<&Classify> {
         self.chip.class.as_ref()
     }
 
@@ -80,22 +98,33 @@ impl Offload {
     }
 
     /// Does the answer need classification, and could that do it?
-    fn could_write(&self, fields: &[Oxm], act: Act, only: Option<Only>) -> bool {
-        let (Some(c), Act::Out { ports, rewrite }) = (self.classify(), act) else {
+    fn could_write(&self, e: &Entry) -> bool {
+        let (Some(c), Act::Out { ports, rewrite }) = (self.classify(), e.act) else {
             return false;
         };
         let acl = &self.chip.acl;
-        !tables::writes(acl.rewrites, rewrite)
-            && only != Some(Only::Mac)
-            && tables::redirects(acl, ports)
-            && tables::writes(c.rows.rewrites, rewrite)
-            && unfit(fields, rewrite).is_none()
+        if e.only == Some(Only::Mac) || !tables::writes(c.rows.rewrites, rewrite) {
+            return false;
+        }
+        match &e.second {
+            Some(second) => {
+                c.forms > 0
+                    && tables::redirects(acl, second.all())
+                    && tables::writes(c.rows.rewrites, second.second.rewrite)
+                    && second.unfit(&e.flow.fields).is_none()
+            }
+            None => {
+                !tables::writes(acl.rewrites, rewrite)
+                    && tables::redirects(acl, ports)
+                    && unfit(&e.flow.fields, rewrite).is_none()
+            }
+        }
     }
 
     /// The rows that classify all packets of a flow, and no others. Of one that does not write the list is empty; rows that
     /// stand stay in it until they are gone.
     pub(crate) fn learn_writes(&self, e: &mut Entry) {
-        e.writes = self.could_write(&e.flow.fields, e.act, e.only);
+        e.writes = self.could_write(e);
         if let Some(c) = self.classify().filter(|_| e.writes && e.class.is_empty()) {
             let rows = expand::expand(&c.rows, &e.flow.fields);
             if rows.iter().all(|r| r.exact) {
@@ -105,12 +134,15 @@ impl Offload {
         e.writes &= !e.class.is_empty();
     }
 
-    /// A flow in front that meets it: its packets would be classified as well.
+    /// A flow in front that meets it and may not be there: what it sends would be written to as well.
     pub(crate) fn meets_in_front(&self, e: &Entry) -> Option<Id> {
         let mut found = None;
         let _ = self
             .all
             .meets(&self.order, &e.value, &e.mask, e.place, Side::Front, |g| {
+                if !self.flows.get(&g).is_some_and(|g| g.bars()) {
+                    return ControlFlow::Continue(());
+                }
                 found = Some(g);
                 ControlFlow::Break(())
             });
@@ -126,16 +158,18 @@ impl Offload {
     pub(crate) fn pair_fits(&self, e: &Entry) -> bool {
         self.acl_used < self.chip.acl.size
             && self.class_used + e.class_lines() <= self.class_size()
-            && (self.in_class.len() as u32) < self.groups_size()
+            && self.groups_left(e.second.is_some()) > 0
     }
 
     pub(crate) fn class_over(&self) -> bool {
-        self.class_used > self.class_size() || self.in_class.len() as u32 > self.groups_size()
+        self.class_used > self.class_size()
+            || [true, false].iter().any(|f| self.groups_left(*f) < 0)
     }
 
     /// Is there no room for any pair?
     pub(crate) fn class_full(&self) -> bool {
-        self.class_used >= self.class_size() || self.in_class.len() as u32 >= self.groups_size()
+        self.class_used >= self.class_size()
+            || [true, false].iter().all(|f| self.groups_left(*f) <= 0)
     }
 
     /// Before it is decided: who keeps it from being a pair?
@@ -148,7 +182,7 @@ impl Offload {
         }
     }
 
-    /// A flow has come: pairs behind it that it meets are decided. Of others that write nothing changes, and pairs are few.
+    /// A flow that bars has come: pairs behind it that it meets are decided. Of others that write nothing changes, and pairs are few.
     pub(crate) fn wake_pairs(&mut self, value: &Key, mask: &Key, place: Place) {
         let met = |e: &Entry| {
             let both = mask.and(&e.mask);
@@ -161,16 +195,15 @@ impl Offload {
         }
     }
 
-    /// A flow is gone: of those that it kept from being a pair as many are decided as there are groups free. The others
-    /// wait for one.
-    pub(crate) fn wake_kept_out(&mut self, gone: &Entry) {
+    /// A flow is gone, or bars no longer: of those that it kept from being a pair as many are decided as there are groups
+    /// free. The others wait for one.
+    pub(crate) fn wake_kept_out(&mut self, value: &Key, mask: &Key, place: Place) {
         let mut behind = Vec::new();
-        let (value, mask) = (&gone.value, &gone.mask);
         let _ = self
             .writers
-            .meets(&self.order, value, mask, gone.place, Side::Behind, |g| {
+            .meets(&self.order, value, mask, place, Side::Behind, |g| {
                 if let Some(e) = self.flows.get(&g)
-                    && e.kept_out == Some(gone.place.id)
+                    && e.kept_out == Some(place.id)
                     && !matches!(e.state.stand, Stand::Dead(_))
                 {
                     behind.push((Reverse(e.flow.traffic), e.since, g));
@@ -196,6 +229,7 @@ impl Offload {
     pub(crate) fn pair_of(e: &Entry) -> Option<Pair> {
         match e.act {
             Act::Out { ports, rewrite } => {
+                let ports = e.second.as_ref().map_or(ports, |s| s.all());
                 let plain = Rewrite::default();
                 let act = Act::Out {
                     ports,
@@ -223,36 +257,50 @@ impl Offload {
 
     // -- writes
 
-    /// Lines and groups that new pairs take.
-    pub(crate) fn new_pairs(&self, jobs: &[Job]) -> (u32, u32) {
-        let (mut lines, mut groups) = (0, 0);
+    /// Does a pair come or go? Meanwhile packets are classified that were not, or will not be.
+    pub(crate) fn pairs_move(&self, jobs: &[Job]) -> bool {
+        let moves = |j: &Job, e: &Entry| e.standing.pair.is_some() != j.want.pair.is_some();
+        jobs.iter()
+            .any(|j| self.entry(j).is_some_and(|e| moves(j, e)))
+    }
+
+    pub(crate) fn new_pairs(&self, jobs: &[Job]) -> NewPairs {
+        let mut new = NewPairs::default();
         for j in jobs {
             if let (Some(_), Some(e)) = (j.want.pair, self.entry(j))
                 && e.standing.pair.is_none()
             {
-                lines += e.class_lines();
-                groups += 1;
+                new.lines += e.class_lines();
+                new.groups += 1;
+                new.forms += u32::from(e.second.is_some());
             }
         }
-        (lines, groups)
+        new
     }
 
     /// Would the new ones not fit beside those that there are?
-    pub(crate) fn pairs_tight(&self, (lines, groups): (u32, u32)) -> bool {
-        groups > 0
-            && (self.device.class_used + lines > self.class_size()
-                || self.device.groups.len() as u32 + groups > self.groups_size())
+    pub(crate) fn pairs_tight(&self, new: &NewPairs) -> bool {
+        let numbers = |forms: bool| {
+            let all = self.numbers(forms);
+            let used = self.device.groups.keys().filter(|n| all.contains(n));
+            (used.count() as u32, all.len() as u32)
+        };
+        let (forms, plain) = (numbers(true), numbers(false));
+        let most = forms.1.min(self.forms_size);
+        new.groups > 0
+            && (self.device.class_used + new.lines > self.class_size()
+                || forms.0 + new.forms > most
+                || plain.0 + (new.groups - new.forms) > plain.1)
     }
 
     fn group_row(&mut self, j: &Job, act: Act, out: &mut Vec<Write>) {
-        let Some(group) = self.entry(j).map(|e| e.group) else {
+        let Some(at) = self.labels.of(j.place(), ROW) else {
             return;
         };
         if let Some(s) = self.standing(j)
             && let Some(p) = &mut s.pair
         {
             p.0 = act;
-            let at = FIRST_GROUP + u32::from(group);
             out.push(Write::RowAct { at, act });
         }
     }
@@ -280,15 +328,16 @@ impl Offload {
         let Some((_, writes)) = j.want.pair else {
             return;
         };
-        let (first, groups) = self.classify().map_or((0, 0), |c| (c.first, c.groups));
         let Some(e) = self.entry(j).filter(|e| e.standing.pair.is_none()) else {
             return;
         };
         let (fields, class, lines) = (e.flow.fields.clone(), e.class.clone(), e.class_lines());
-        let mut all = (0..groups).map(|n| first + n);
+        let mut all = self.numbers(e.second.is_some());
         let Some(group) = all.find(|n| !self.device.groups.contains_key(n)) else {
             return;
         };
+        self.add_forms(j, group, out);
+        let classed = self.classed(j, group, writes);
         self.device.groups.insert(group, j.id);
         self.device.class_used += lines;
         self.device.acl_used += 1;
@@ -296,8 +345,11 @@ impl Offload {
             e.group = group;
             e.standing.pair = Some((Act::Cpu, writes));
         }
+        let (at, moves) = self.labels.insert(j.place().clone(), ROW);
+        let moves = moves.into_iter();
+        out.extend(moves.map(|(from, to)| Write::RowMove { from, to }));
         out.push(Write::GroupAdd {
-            at: FIRST_GROUP + u32::from(group),
+            at,
             group,
             flow: j.id,
             fields,
@@ -308,7 +360,7 @@ impl Offload {
                 row,
                 kind: r.kind,
                 fields: r.fields,
-                writes,
+                writes: classed,
             });
         }
     }
@@ -322,7 +374,12 @@ impl Offload {
         for row in 0..rows {
             out.push(Write::ClassDel { group, row });
         }
-        out.push(Write::RowDel { at: e.group_row() });
+        let ports = self.form_ports(e);
+        if let Some(at) = self.labels.remove(j.place(), ROW) {
+            out.push(Write::RowDel { at });
+        }
+        let form = |port| Write::FormDel { group, port };
+        out.extend(ports.into_iter().map(form));
         self.device.groups.remove(&group);
         self.device.class_used -= lines;
         self.device.acl_used -= 1;
@@ -345,11 +402,12 @@ impl Offload {
         };
         let (group, rows) = (e.group, e.class.len() as u8);
         if new != writes {
+            let classed = self.classed(j, group, new);
             for row in 0..rows {
                 out.push(Write::ClassAct {
                     group,
                     row,
-                    writes: new,
+                    writes: classed,
                 });
             }
             if let Some(s) = self.standing(j)

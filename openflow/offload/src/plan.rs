@@ -17,7 +17,8 @@
 //! that of a flow that has all of its packets.
 use crate::index::Side;
 use crate::order::Full;
-use crate::{Act, Entry, Id, MacKey, Offload, Only, PortMask, Stand, Standing, Write, decide};
+use crate::{Act, Entry, Id, MacKey, Offload, Only, PortMask, Stand, Standing, Write};
+use crate::{decide, pairs};
 use foldhash::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
@@ -55,6 +56,12 @@ pub(crate) struct Job {
     /// Index into the flows that are gone.
     pub gone: Option<usize>,
     pub want: Standing,
+}
+
+impl Job {
+    pub fn place(&self) -> &Full {
+        &self.place
+    }
 }
 
 fn set_of(act: Act) -> Option<PortMask> {
@@ -165,16 +172,17 @@ impl Offload {
             }
         }
         let pairs = self.new_pairs(&jobs);
-        let full = self.device.acl_used + adds + pairs.1 > self.chip.acl.size;
-        let tight = deletes && (full || self.pairs_tight(pairs));
+        let full = self.device.acl_used + adds + pairs.groups > self.chip.acl.size;
+        let tight = deletes && (full || self.pairs_tight(&pairs));
         if tight {
             self.guardless(&mut jobs);
         }
         let miss = self.wanted_miss(&jobs);
         // 1
         let crowded = self.crowded(&jobs);
+        let moved = self.pairs_move(&jobs);
         for j in &jobs {
-            self.turn(j, tight, crowded, &mut out);
+            self.turn(j, tight, crowded, moved, &mut out);
         }
         // Else what a packet is to meet stands before what it met goes
         let gaps = tight || crowded || leaves && comes;
@@ -186,7 +194,7 @@ impl Offload {
             self.delete_rows(&jobs, &mut out);
         }
         for j in &jobs {
-            self.add_rows(j, &mut out);
+            self.add_rows(j, moved, &mut out);
         }
         self.delete_macs(&jobs, crowded, &mut out);
         for j in &jobs {
@@ -272,14 +280,17 @@ impl Offload {
         self.device.sets.len() + new.len() > self.chip.mac.map_or(0, |m| m.port_sets as usize)
     }
 
-    fn turn(&mut self, j: &Job, tight: bool, crowded: bool, out: &mut Vec<Write>) {
+    fn turn(&mut self, j: &Job, tight: bool, crowded: bool, moved: bool, out: &mut Vec<Write>) {
         let Some(e) = self.entry(j) else { return };
         let standing = e.standing.clone();
         // Packets of a flow that goes, or of a source that comes, meet what it does only when it does what it will
         let mixed = self.mixed && (!self.gone.is_empty() || e.only == Some(Only::Mac));
         let other = |now: Option<Act>, want: Option<Act>| mixed && want.is_some() && now != want;
         for (n, (now, want)) in (0u8..).zip(standing.rows.iter().zip(&j.want.rows)) {
-            if real(*now) && (tight || *want == Some(Act::Cpu) || other(*now, *want)) {
+            // Meanwhile packets are of a group that were not, or will not be, and rows for the tag don't keep those from it
+            let met = moved && now != want;
+            let turns = met || tight || *want == Some(Act::Cpu) || other(*now, *want);
+            if real(*now) && turns {
                 self.row_act_at(j, n, Act::Cpu, out);
             }
         }
@@ -308,16 +319,21 @@ impl Offload {
         }
     }
 
-    fn add_rows(&mut self, j: &Job, out: &mut Vec<Write>) {
-        self.add_pair(j, out);
+    fn add_rows(&mut self, j: &Job, moved: bool, out: &mut Vec<Write>) {
         for (n, want) in (0u8..).zip(&j.want.rows) {
-            let Some(act) = *want else { continue };
+            let act = match *want {
+                // It does when all is classified as it will be
+                Some(_) if moved => Act::Cpu,
+                Some(act) => act,
+                None => continue,
+            };
             let Some(e) = self.entry(j) else { continue };
             let row = usize::from(n);
             let (Some(None), Some(of)) = (e.standing.rows.get(row), e.rows.get(row)) else {
                 continue;
             };
             let (kind, fields, lines) = (of.kind, of.fields.clone(), of.lines);
+            let ungrouped = self.chip.class.is_some() && pairs::asks_tag(&fields);
             let (at, moves) = self.labels.insert(j.place.clone(), n);
             out.extend(
                 moves
@@ -333,9 +349,11 @@ impl Offload {
                 flow: j.id,
                 kind,
                 fields,
+                ungrouped,
                 act,
             });
         }
+        self.add_pair(j, out);
     }
 
     fn delete_rows(&mut self, jobs: &[Job], out: &mut Vec<Write>) {

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What to do without room: who makes some, who waits for it, and who is asked again when there is.
 use crate::index::Side;
-use crate::{Entry, Id, Offload, Stand};
+use crate::{Entry, Id, Offload, Stand, Write};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Flows that found no room and are looked at after one change, and of these so many that turn out not to fit after
 /// all.
-const LOOKED_AT: usize = if cfg!(test) { 64 } else { 256 };
+const LOOKED_AT: usize = if cfg!(test) { 96 } else { 256 };
 const TRIED: usize = if cfg!(test) { 64 } else { 8 };
 const ROUNDS: usize = 8;
+/// Flows that come in for others after one measurement.
+const SWAPS: usize = 32;
 /// Rows that may make room for another, the cheapest by their own traffic.
 const CANDIDATES: usize = 4;
+
+/// A table that a flow had to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Acl,
+    Mac,
+    Pairs,
+}
 
 /// Who waits: most traffic first, then who is here longest.
 pub(crate) type Waits = (Reverse<u64>, u64, Id);
@@ -70,28 +80,31 @@ impl Offload {
         cheapest.min_by_key(|id| harm(*id))
     }
 
-    /// While a table has more than fits, somebody leaves it.
-    pub(crate) fn overflow(&mut self) {
+    /// While a table has more than fits, somebody leaves it. Who has left which.
+    pub(crate) fn overflow(&mut self) -> Vec<(Id, Left)> {
+        let mut left = Vec::new();
         loop {
             // Pairs first: each that goes gives a line of the ACL back, and nobody else has to leave for it
             if self.class_over() {
-                let Some((_, _, id)) = self.in_class.first().copied() else {
-                    break;
-                };
+                let Some(id) = self.least_pair() else { break };
                 self.deny(id, false, false, true);
+                left.push((id, Left::Pairs));
             } else if self.acl_used > self.chip.acl.size {
                 let Some(id) = self.victim() else { break };
                 self.deny(id, true, false, false);
+                left.push((id, Left::Acl));
             } else if self.mac_used > self.chip.mac.map_or(0, |m| m.size) {
                 let Some((_, _, id)) = self.in_mac.first().copied() else {
                     break;
                 };
                 self.deny(id, false, true, false);
+                left.push((id, Left::Mac));
             } else {
                 break;
             }
             self.run();
         }
+        left
     }
 
     /// Those that found no room, as far as there is some. One that comes in may let go of lines elsewhere, so there
@@ -194,6 +207,38 @@ impl Offload {
             || self.mac_used > self.chip.mac.map_or(0, |m| m.size)
     }
 
+    /// Other sizes: what the chip has promised of memory that others share. Of less, what does not fit any more is
+    /// deleted by these writes.
+    pub fn resize(&mut self, acl: u32, mac: u32) -> Vec<Write> {
+        self.chip.acl.size = acl;
+        if let Some(m) = &mut self.chip.mac {
+            m.size = mac;
+        }
+        self.decide();
+        self.plan()
+    }
+
+    /// The same of the lines of what classifies.
+    pub fn resize_class(&mut self, lines: u32) -> Vec<Write> {
+        if let Some(c) = &mut self.chip.class {
+            c.rows.size = lines;
+        }
+        self.decide();
+        self.plan()
+    }
+
+    /// The same of groups of flows with two forms, of those that the chip has.
+    pub fn resize_forms(&mut self, groups: u32) -> Vec<Write> {
+        let most = self.chip.class.as_ref().map_or(0, |c| c.forms.into());
+        let size = groups.min(most);
+        if size == self.forms_size {
+            return Vec::new();
+        }
+        self.forms_size = size;
+        self.decide();
+        self.plan()
+    }
+
     /// Another measurement of a flow's traffic.
     pub(crate) fn weigh(&mut self, id: Id, traffic: u64) {
         let Some(e) = self.flows.get_mut(&id) else {
@@ -203,8 +248,11 @@ impl Offload {
         if old == traffic {
             return;
         }
-        let real = e.state.priced();
-        let (place, answers) = (e.place, e.answers());
+        let real = e.state.real;
+        let (place, answers, all) = (e.place, e.answers(), e.answers_all());
+        if !all {
+            self.software = self.software - u128::from(old) + u128::from(traffic);
+        }
         if real {
             self.reprice(id, false);
         }
@@ -232,7 +280,7 @@ impl Offload {
         let Some(e) = self.flows.get(&id).filter(|e| e.state.real) else {
             return;
         };
-        let (value, mask, place) = (e.value, e.mask, e.place);
+        let (value, mask, place) = (e.value, *e.mask, e.place);
         let mut wide = self.widened_over(&value, &mask, place);
         let _ = self
             .sensitive
@@ -251,45 +299,172 @@ impl Offload {
         }
     }
 
-    /// The same of pairs.
+    /// Those that wait for a pair come in for pairs with less than half of their traffic, one by one.
     fn swap_pairs(&mut self) {
-        let Some((least, _, _)) = self.in_class.first().copied() else {
-            return;
-        };
-        let waits = |id: &Id| self.flows.get(id).is_some_and(|e| e.class_denied);
-        let both = self.denied.iter().take(LOOKED_AT);
-        let both = both.filter(|(_, _, id)| waits(id)).take(1);
-        let first = both.chain(self.no_pair.first()).min().copied();
-        let Some((_, _, id)) = first.filter(|(t, _, _)| t.0 > least.saturating_mul(2)) else {
-            return;
-        };
-        if let Some(e) = self.flows.get_mut(&id) {
-            e.class_denied = false;
-        }
-        self.wake(id);
-        self.decide();
-    }
-
-    /// A flow that waits and has more than twice the traffic of the cheapest one in the ACL comes in for it.
-    pub(crate) fn swap(&mut self) {
-        self.swap_pairs();
-        let full = |id: &Id| {
-            let e = self.flows.get(id);
-            e.is_some_and(|e| e.state.stand == Stand::Full)
-        };
-        let mut first = self.denied.iter().take(LOOKED_AT);
-        let Some((Reverse(most), _, id)) = first.find(|(_, _, id)| full(id)).copied() else {
-            return;
-        };
-        let Some((least, _, _)) = self.in_acl.first().copied() else {
-            return;
-        };
-        if most > least.saturating_mul(2) {
+        for _ in 0..SWAPS {
+            let Some((least, _, _)) = self.in_class.first().copied() else {
+                return;
+            };
+            let waits = |id: &Id| self.flows.get(id).is_some_and(|e| e.class_denied);
+            let both = self.denied.iter().take(LOOKED_AT);
+            let both = both.filter(|(_, _, id)| waits(id)).take(1);
+            let first = both.chain(self.no_pair.first()).min().copied();
+            let Some((_, _, id)) = first.filter(|(t, _, _)| t.0 > least.saturating_mul(2)) else {
+                return;
+            };
             if let Some(e) = self.flows.get_mut(&id) {
-                e.acl_denied = false;
+                e.class_denied = false;
             }
             self.wake(id);
             self.decide();
+            if self.flows.get(&id).is_some_and(|e| e.class_denied) {
+                // nobody has left for it
+                return;
+            }
         }
+    }
+
+    /// Does it depend on traffic where flows stand? Some found no room, trap for others, or may make others trap.
+    pub fn trades(&self) -> bool {
+        let waits = !self.denied.is_empty() || !self.no_pair.is_empty();
+        waits || !self.holes.is_empty() || !self.wides.is_empty()
+    }
+
+    /// What flows have to do, as measured. What trades traffic for traffic is decided anew.
+    pub fn measured(&mut self, traffic: &[(Id, u64)]) -> Vec<Write> {
+        self.weighed(traffic);
+        self.decide();
+        self.swap();
+        self.plan()
+    }
+
+    /// Some of what flows have to do, before [`Offload::measured`] has the rest of it: that decides.
+    pub fn weighed(&mut self, traffic: &[(Id, u64)]) {
+        for (id, traffic) in traffic {
+            self.weigh(*id, *traffic);
+        }
+    }
+
+    /// What a flow has to do, as far as is known: packets a second.
+    pub fn traffic(&self, id: Id) -> Option<u64> {
+        self.flows.get(&id).map(|e| e.flow.traffic)
+    }
+
+    /// Of flows that wait those with most traffic come in for others, if they have more than twice the traffic of what would
+    /// have to leave the ACL for their lines: less is not worth the writes, as what is measured comes and goes. Who would not
+    /// answer then, or whose coming makes others trap that have as much, stays out after all.
+    fn swap(&mut self) {
+        self.swap_pairs();
+        if std::mem::take(&mut self.all_missed) {
+            self.missed.clear();
+        }
+        let from = self.resume_swap.take();
+        // Those with most traffic of their own, and as many others in turns: who has most may never be worth it
+        let may = |id: &Id| self.waits(*id).is_some() && !self.missed.contains(id);
+        let first = self.denied.iter().map(|w| w.2).filter(may);
+        let mut waiting: Vec<Id> = first.take(LOOKED_AT).collect();
+        let (others, next) = Offload::next(&self.denied, from);
+        waiting.extend(others.iter().map(|w| w.2).filter(may));
+        waiting.sort_unstable();
+        waiting.dedup();
+        let worth = |id| Some((Reverse(self.worth(id)?), id));
+        let mut waiting: Vec<(Reverse<u64>, Id)> = waiting.into_iter().filter_map(worth).collect();
+        waiting.sort_unstable();
+        self.resume_swap = next;
+        let (mut tried, mut missed) = (0, 0);
+        for (Reverse(worth), id) in waiting {
+            let Some(lines) = self.waits(id).map(|e| e.lines(Stand::Acl { wide: true })) else {
+                continue;
+            };
+            // What follows would find it out as well
+            if self
+                .leaving(lines)
+                .is_none_or(|t| worth <= t.saturating_mul(2))
+            {
+                continue;
+            }
+            let before = self.software;
+            self.let_in(id, Left::Acl);
+            let left = self.overflow();
+            if before.saturating_sub(self.software) <= u128::from(worth / 2) {
+                self.deny(id, true, false, false);
+                self.run();
+                self.put_back(id, left);
+                // Those behind it have their turn before it is tried again
+                self.missed.insert(id);
+                missed += 1;
+            }
+            tried += 1;
+            if tried == SWAPS || missed == TRIED {
+                break;
+            }
+        }
+        // Until then they can be told why
+        self.all_missed = missed < TRIED;
+        if tried > 0 {
+            self.retry();
+        }
+    }
+
+    /// Nobody denies it that table any more.
+    fn let_in(&mut self, id: Id, to: Left) {
+        if let Some(e) = self.flows.get_mut(&id) {
+            match to {
+                Left::Acl => e.acl_denied = false,
+                Left::Mac => e.mac_denied = false,
+                Left::Pairs => e.class_denied = false,
+            }
+        }
+        self.wake(id);
+        self.run();
+    }
+
+    /// All but one that have left come back to where they were: there was room for them.
+    fn put_back(&mut self, but: Id, left: Vec<(Id, Left)>) {
+        let back = left.into_iter().filter(|(id, _)| *id != but);
+        let back: Vec<(Id, Left)> = back.collect();
+        self.back = back.iter().map(|(id, _)| *id).collect();
+        for (id, from) in back.into_iter().rev() {
+            self.let_in(id, from);
+        }
+        let _ = self.overflow();
+        self.back.clear();
+    }
+
+    /// A flow that waits for lines of the ACL.
+    fn waits(&self, id: Id) -> Option<&Entry> {
+        let e = self.flows.get(&id)?;
+        (e.state.stand == Stand::Full).then_some(e.as_ref())
+    }
+
+    /// What would not be the software's any more if a flow that waits came in: what it would answer, and what answers behind
+    /// it again.
+    pub(crate) fn worth(&self, id: Id) -> Option<u64> {
+        let e = self.waits(id)?;
+        let answers = self.row_act(e).real() && e.rows.iter().any(|r| r.exact) && e.holes == 0;
+        let mut sum = if answers { e.flow.traffic } else { 0 };
+        let _ = self
+            .real
+            .meets(&self.order, &e.value, &e.mask, e.place, Side::Behind, |g| {
+                let g = self.flows.get(&g).filter(|g| g.holes == 1);
+                sum = sum.saturating_add(g.map_or(0, |g| g.flow.traffic));
+                ControlFlow::Continue(())
+            });
+        Some(sum)
+    }
+
+    /// The traffic of the cheapest flows that would have to leave the ACL for so many lines. `None`: it has not so many.
+    pub(crate) fn leaving(&self, lines: u32) -> Option<u64> {
+        let mut free = self.chip.acl.size.saturating_sub(self.acl_used);
+        let mut sum = 0u64;
+        for (traffic, _, id) in &self.in_acl {
+            if free >= lines {
+                break;
+            }
+            let e = self.flows.get(id)?;
+            free += e.lines(e.state.stand);
+            sum = sum.saturating_add(*traffic);
+        }
+        (free >= lines).then_some(sum)
     }
 }

@@ -154,6 +154,9 @@ pub struct Classify {
     pub first: u8,
     /// How many.
     pub groups: u8,
+    /// So many of them, the first, are for flows whose packets leave in two forms, and have a VLAN id each that the tables behind
+    /// the ACL know their packets by ([`crate::FORM_VIDS`]); 0: there are no such flows.
+    pub forms: u8,
 }
 
 /// A chip. A frame meets the ACL first, then the MAC table, then what is done with a miss.
@@ -169,7 +172,7 @@ pub struct Chip {
     pub miss_drop: bool,
     /// What goes before it, if there is something.
     pub class: Option<Classify>,
-    /// Tags behind them: nothing here needs it, as the form in which a packet leaves follows from its class.
+    /// Tags behind them, where one form for all ports, which follows from the class, is not enough.
     pub egress: Option<Tcam>,
 }
 
@@ -409,6 +412,7 @@ pub fn vsc9953(lookup: MacLookup) -> Chip {
             rows: is1,
             first: 1,
             groups: 255,
+            forms: 0,
         }),
         egress: Some(es0),
     }

@@ -40,15 +40,21 @@ pub enum NotPair {
     Written,
     /// It is not known that they are IP's.
     NotIp,
+    /// Some ports get the tag that they came with, and not all came with the same.
+    OwnTag,
+    /// By some ports they leave with another DSCP.
+    Forms,
     /// What classifies has no place for these.
     Match(Vec<Field>),
-    /// This flow in front meets it, and its packets would be classified as well.
+    /// This flow in front meets it, and sends something or asks for the tag: its packets would be written to as well.
     Front(Id),
     /// No room in what classifies.
     #[allow(missing_docs)]
     Full { needs: u32, free: u32, size: u32 },
     /// All groups have a flow.
     Groups(u32),
+    /// There is room since, and it was not its turn yet.
+    Waits,
 }
 
 /// How many of a flow's packets the chip answers, as far as its rows for the flow say.
@@ -121,6 +127,9 @@ pub enum Why {
         table: &'static str,
         group: u8,
         lines: u32,
+        turned: u32,
+        /// Where its ports have what its packets leave with, and how many.
+        forms: Option<(&'static str, u32)>,
     },
     /// As that says, and no pair though what classifies could write for it.
     #[allow(missing_docs)]
@@ -148,6 +157,12 @@ pub enum Why {
         needs: u32,
         free: u32,
         size: u32,
+        /// What the software would have to do less if it came in, in packets a second as far as is known, and what those have
+        /// that would leave for it: it comes in with more than twice that.
+        traffic: u64,
+        leaving: Option<u64>,
+        /// It was tried, and would have answered nothing, or others less.
+        missed: bool,
     },
     /// Its rows would trap more traffic than those entries behind it have that trap instead.
     #[allow(missing_docs)]
@@ -209,12 +224,19 @@ impl Offload {
         let Act::Out { rewrite, .. } = e.act else {
             return None;
         };
-        let needed = !tables::writes(self.chip.acl.rewrites, rewrite) && e.only != Some(Only::Mac);
+        let second = e.second.as_deref();
+        let needed = (second.is_some() || !tables::writes(self.chip.acl.rewrites, rewrite))
+            && e.only != Some(Only::Mac);
         if !needed || matches!(e.state.stand, Stand::Pair | Stand::Dead(_)) {
             return None;
         }
         if !e.writes {
-            if let Some(not) = pairs::unfit(&e.flow.fields, rewrite) {
+            let fields = &e.flow.fields;
+            let unfit = match second {
+                Some(second) => second.unfit(fields),
+                None => pairs::unfit(fields, rewrite),
+            };
+            if let Some(not) = unfit {
                 return Some(not);
             }
             let rows = expand::expand(class, &e.flow.fields);
@@ -230,8 +252,15 @@ impl Offload {
         if needs > free {
             return Some(NotPair::Full { needs, free, size });
         }
-        let groups = self.groups_size();
-        (self.in_class.len() as u32 >= groups).then_some(NotPair::Groups(groups))
+        let forms = second.is_some();
+        if self.groups_left(forms) <= 0 {
+            let all = self.numbers(forms).len() as u32;
+            let most = if forms { self.forms_size } else { all };
+            return Some(NotPair::Groups(all.min(most)));
+        }
+        // what is full otherwise the other reason says
+        let room = self.acl_used < self.chip.acl.size;
+        (room && !self.pairs(e)).then_some(NotPair::Waits)
     }
 
     fn why_there(&self, id: Id, e: &Entry) -> Option<Why> {
@@ -246,6 +275,7 @@ impl Offload {
         };
         let beyond = match (e.flow.wanted, e.act) {
             (Wanted::Beyond(b), _) => Some(b),
+            _ if e.second.is_some() => Some(Beyond::Copies),
             (_, Act::Out { rewrite, .. }) if rewrite.tag != Tagging::Stays => Some(Beyond::Tag),
             (_, act) if act != self.row_act(e) && e.only != Some(Only::Mac) => {
                 Some(Beyond::Rewrite)
@@ -273,6 +303,9 @@ impl Offload {
                 needs: e.lines(Stand::Acl { wide: true }),
                 free: self.chip.acl.size.saturating_sub(self.acl_used),
                 size: self.chip.acl.size,
+                traffic: self.worth(id).unwrap_or(0),
+                leaving: self.leaving(e.lines(Stand::Acl { wide: true })),
+                missed: self.missed.contains(&id),
             },
             Stand::Costly => Why::Costly {
                 missing: missing(),
@@ -283,6 +316,11 @@ impl Offload {
                 table,
                 group: e.group,
                 lines: e.class_lines(),
+                turned: e.holes,
+                forms: e.second.as_ref().map(|f| {
+                    let name = self.chip.egress.as_ref().map_or("", |t| t.name);
+                    (name, f.all().count())
+                }),
             },
             Stand::Pushes => Why::Pushes {
                 flows: e.pushed.0,
@@ -417,11 +455,11 @@ impl Why {
                 asked: false,
                 ..
             }
-            | Why::Pair { .. }
+            | Why::Pair { turned: 0, .. }
             | Why::Acl { turned: 0, .. } => return None,
             Why::NoPair { not, .. } => not.needs(),
             Why::Mac { turned: 0, .. } => "a packet of it".to_owned(),
-            Why::Miss { .. } | Why::Mac { .. } | Why::Acl { .. } => {
+            Why::Miss { .. } | Why::Mac { .. } | Why::Pair { .. } | Why::Acl { .. } => {
                 "that the flows in front that turn it get into the chip, or go".to_owned()
             }
             Why::MacTrap { beyond, .. } | Why::Trap { beyond, .. } => other(beyond, &[]),
@@ -430,13 +468,31 @@ impl Why {
                 other(beyond, missing)
             }
             Why::Shadowed(by) => format!("that flow {by} in front goes, or matches less"),
-            Why::Full { needs, free, .. } => match needs.saturating_sub(*free) {
-                0 => "its turn: it is tried again when something changes".to_owned(),
-                n => format!("{n} more lines that are free"),
+            Why::Full {
+                needs,
+                free,
+                traffic,
+                leaving,
+                missed,
+                ..
+            } => match (needs.saturating_sub(*free), leaving) {
+                (0, _) => "its turn: it is tried again when something changes".to_owned(),
+                (n, None) => format!("{n} more lines that are free"),
+                (n, Some(_)) if *missed => format!(
+                    "{n} more lines that are free: it is worth {traffic} packets/s, but those that leave for it would make it \
+                     trap, or it would make others trap"
+                ),
+                (_, Some(others)) if *traffic > others.saturating_mul(2) => {
+                    "its turn: it is tried when traffic is measured next".to_owned()
+                }
+                (n, Some(others)) => format!(
+                    "{n} more lines that are free, or more than {} packets/s, twice what would leave for it (it is worth {traffic})",
+                    others.saturating_mul(2)
+                ),
             },
-            Why::Pushes { flows, .. } => {
-                format!("that the {flows} flows go that its row would push out of the MAC table")
-            }
+            Why::Pushes { flows, traffic } => format!(
+                "that the {flows} flows go that its row would push out of the MAC table, or more than {traffic} packets/s"
+            ),
             Why::NoRow => "another match: no row of the chip meets these frames".to_owned(),
         })
     }
@@ -450,12 +506,19 @@ impl NotPair {
             NotPair::NoTag => "a match of packets with a tag".to_owned(),
             NotPair::Written => "a VLAN id of 1 to 4094 in a tag that stays or comes".to_owned(),
             NotPair::NotIp => "a match on IPv4 or IPv6".to_owned(),
+            NotPair::OwnTag => "a match on one VLAN id of 1 to 4094".to_owned(),
+            NotPair::Forms => "one DSCP for all ports".to_owned(),
             NotPair::Match(fields) => format!("a match without {}", names(fields)),
-            NotPair::Front(by) => format!("that flow {by} in front goes, or matches less"),
+            NotPair::Front(by) => {
+                format!(
+                    "that flow {by} in front goes, matches less, or neither sends nor asks for the tag"
+                )
+            }
             NotPair::Full { needs, free, .. } => {
                 format!("{} more lines that are free", needs.saturating_sub(*free))
             }
             NotPair::Groups(_) => "that one of these flows goes".to_owned(),
+            NotPair::Waits => "that it is looked at again: when a flow comes or goes".to_owned(),
         }
     }
 }
@@ -468,15 +531,26 @@ impl fmt::Display for NotPair {
             NotPair::NoTag => f.write_str("its packets have no tag"),
             NotPair::Written => f.write_str("there is no such tag"),
             NotPair::NotIp => f.write_str("its match does not say that it is IP"),
+            NotPair::OwnTag => f.write_str(
+                "some ports get the tag that packets came with, and its match does not say which",
+            ),
+            NotPair::Forms => f.write_str("ports get other DSCPs"),
             NotPair::Match(fields) => write!(f, "that has no place for {}", names(fields)),
-            NotPair::Front(by) => write!(f, "flow {by} in front meets it"),
+            NotPair::Front(by) => {
+                write!(
+                    f,
+                    "flow {by} in front meets it, and sends or asks for the tag"
+                )
+            }
             NotPair::Full { needs, free, size } => {
                 write!(
                     f,
                     "that is full: needs {needs} lines, free {free} of {size}"
                 )
             }
+            NotPair::Groups(0) => f.write_str("the chip has no lines for it"),
             NotPair::Groups(n) => write!(f, "all {n} groups have a flow"),
+            NotPair::Waits => f.write_str("there is room by now, and it waits for its turn"),
         }
     }
 }
@@ -495,6 +569,7 @@ impl Beyond {
             Beyond::Written => "that no later table asks for what was written",
             Beyond::Chains => "fewer chains of flows, or a larger --chains",
             Beyond::Source => "a match that the MAC table can be asked for",
+            Beyond::Kept => "a VLAN id below 4064, or that no flow sends two forms",
         }
     }
 }
@@ -528,6 +603,7 @@ impl fmt::Display for Beyond {
             Beyond::Written => "a later table asks for what it has written",
             Beyond::Chains => "it has more chains than are composed",
             Beyond::Source => "it is for known sources alone, which no entry can tell here",
+            Beyond::Kept => "the chip knows packets that leave in two forms by this VLAN id",
         })
     }
 }
@@ -647,12 +723,21 @@ impl fmt::Display for Why {
                 table,
                 group,
                 lines: l,
+                turned: by,
+                forms,
             } => {
                 write!(f, "in {class}, ")?;
                 if *l > 1 {
                     write!(f, "{l} lines, ")?;
                 }
-                write!(f, "which writes, and {table}, for its group {group}")
+                write!(f, "which writes, and {table}, for its group {group}")?;
+                match forms {
+                    Some((egress, n)) => {
+                        write!(f, "; what each port gets, in {egress}, {n} lines")
+                    }
+                    None => Ok(()),
+                }?;
+                turned(f, *by)
             }
             Why::NoPair { class, not, why } => {
                 write!(f, "{why}; {class} would write it, but {not}")
@@ -678,6 +763,7 @@ impl fmt::Display for Why {
                 needs,
                 free,
                 size,
+                ..
             } => write!(
                 f,
                 "software: {table} full: needs {needs} lines, free {free} of {size}"

@@ -208,7 +208,7 @@ impl Subtable {
         &self.mask
     }
 
-    /// What a look at all its flows costs: how many there are, or how many keys it has had at one time.
+    /// What a look at all its flows costs: how many there are, or how many places for keys it keeps.
     pub fn looks(&self) -> usize {
         (self.entries.len() / self.stride()).max(self.flows as usize)
     }

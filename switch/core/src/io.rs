@@ -54,6 +54,8 @@ pub struct IoStats {
     pub rx_refused: AtomicU64,
     /// Packets with a port that is not there.
     pub rx_no_port: AtomicU64,
+    /// Packets that an access list of their port ends.
+    pub rx_denied: AtomicU64,
     /// Packets from the kernel to the chip.
     pub tx: AtomicU64,
     /// Packets from the kernel while no chip was attached.
@@ -85,6 +87,7 @@ impl IoStats {
             ("rx_port_down", &self.rx_port_down),
             ("rx_refused", &self.rx_refused),
             ("rx_no_port", &self.rx_no_port),
+            ("rx_denied", &self.rx_denied),
             ("tx", &self.tx),
             ("tx_detached", &self.tx_detached),
             ("tx_refused", &self.tx_refused),

@@ -774,7 +774,8 @@ impl Core {
     }
 
     /// Epoch of the attach; 0 = none.
-    pub(crate) fn epoch(&self) -> u32 {
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
         self.control.as_ref().map_or(0, |c| c.epoch())
     }
 

@@ -97,6 +97,11 @@ impl<B: Bits> Cover<B> {
         self.trie.approach(wanted, found);
     }
 
+    /// Brings near what is above these nodes, all of them together. `from` gets where each has come to.
+    pub fn climb(&self, from: &mut [NodeId]) {
+        self.trie.climb(from);
+    }
+
     /// The caller's value, [`NONE`] if it has set none.
     pub fn value(&self, id: NodeId) -> u32 {
         self.trie.nodes[id].value

@@ -35,6 +35,9 @@ impl<B: Bits> Default for Node<B> {
 /// The root is always there: the prefix of length 0.
 pub(crate) const ROOT: u32 = 0;
 
+/// Steps up by which nodes are brought near: what is higher has some 2^8 prefixes below it, and was read for another one just now.
+const CLIMB: usize = 8;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Trie<B> {
     pub nodes: Slab<Node<B>>,
@@ -88,6 +91,19 @@ impl<B: Bits> Trie<B> {
                 if kid != NONE {
                     *at = kid;
                     moved = true;
+                }
+            }
+        }
+    }
+
+    /// Goes [`CLIMB`] steps up from each of several nodes, one step of all of them in turn, as [`Trie::approach`] goes down.
+    /// `from` gets where each has come to.
+    pub fn climb(&self, from: &mut [u32]) {
+        for _ in 0..CLIMB {
+            for at in &mut *from {
+                let n = self.nodes.get(*at);
+                if let Some(n) = n.filter(|n| n.up != NONE) {
+                    *at = n.up;
                 }
             }
         }

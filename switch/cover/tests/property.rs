@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 mod sim;
 
 use sim::{Answer, Command, Sim};
-use tandem_cover::{Bits, Cover, NodeId, V4, V6};
+use tandem_cover::{Bits, Cover, NONE, NodeId, V4, V6};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -161,6 +161,25 @@ proptest! {
         for ((b, l), at) in wanted.iter().zip(&found) {
             prop_assert!(cover.find(*b, *l).is_none_or(|node| node == *at), "{b:?}/{l}");
         }
+    }
+
+    /// Who climbs ends at something above, and has gone up where there was anything.
+    #[test]
+    fn a_climb_ends_above(there in prop::collection::vec(prefix(), 1..60)) {
+        let mut cover: Cover<V4> = Cover::new();
+        for (b, l) in &there {
+            cover.node(V4(*b), *l);
+        }
+        // made first: one that is in the way of a later one stands above it
+        let from: Vec<u32> = there.iter().filter_map(|(b, l)| cover.find(V4(*b), *l)).chain([NONE]).collect();
+        let mut to = from.clone();
+        cover.climb(&mut to);
+        for (a, b) in from.iter().zip(&to).filter(|x| *x.0 != NONE) {
+            let ((low, long), (high, short)) = (cover.prefix(*a), cover.prefix(*b));
+            prop_assert!(short <= long && low.mask(short).0 == high.0);
+            prop_assert!(short < long || long == 0, "{low:?}/{long} stays");
+        }
+        prop_assert_eq!(to.last(), Some(&NONE));
     }
 
     /// From any prefix on, there or not, a walk finds what stands behind it below another, in prefix order.

@@ -10,6 +10,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::net::Ipv6Addr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use tandem_linux::netlink::{Nexthops, Route};
@@ -49,9 +50,9 @@ pub(super) struct Key6 {
 /// What routes of a table share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Rest {
-    table: u32,
+    pub(super) table: u32,
     metric: u32,
-    len: u8,
+    pub(super) len: u8,
     /// IPv6: 0
     tos: u8,
 }
@@ -121,6 +122,14 @@ impl Key for Key6 {
     }
 }
 
+impl Key6 {
+    /// Whose prefix this address is in.
+    pub(super) fn at(rest: Rest, addr: Ipv6Addr) -> Option<Self> {
+        let net = Ipv6Net::new(addr, rest.len).ok()?.trunc();
+        Some(key6(&bare(rest, IpNet::V6(net)), &net))
+    }
+}
+
 pub(super) fn key4(r: &Route, net: &Ipv4Net) -> Key4 {
     Key4 {
         addr: net.addr().into(),
@@ -187,6 +196,11 @@ impl<K: Key> Aliases<K> {
     /// Keys that have an alias.
     pub(super) fn len(&self) -> usize {
         self.keys
+    }
+
+    /// What routes of a table share, each once.
+    pub(super) fn rests(&self) -> impl Iterator<Item = Rest> {
+        self.by_rest.keys().copied()
     }
 
     /// Whether a key has an alias.

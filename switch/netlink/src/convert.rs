@@ -137,6 +137,7 @@ pub(super) fn bridge_vlans(b: &nl::BridgeVlans) -> impl Iterator<Item = model::B
             untagged: v.untagged,
             state: v.state,
             unsupported: v.other,
+            tap: 0,
         })
     })
 }

@@ -1,7 +1,8 @@
 //! Which next hops are dead: what the kernel marks in silence, and a multipath route's message would tell.
 //!
-//! A next hop dies with its device's link, which the link tells, or in IPv4 with its device's last address
-//! (net/ipv4/fib_frontend.c `fib_disable_ip`), which the routes that were there then keep and later ones do not have.
+//! A next hop dies with its device's link, which the link tells, in IPv6 where that is switched off on its device (`disable_ipv6`), or in IPv4
+//! with its device's last address (net/ipv4/fib_frontend.c `fib_disable_ip`), which the routes that were there then keep and later ones do
+//! not have.
 
 use tandem_linux::netlink::consts::{RTNH_F_DEAD, RTNH_F_LINKDOWN};
 use tandem_linux::netlink::{Nexthops, Route, RouteNexthop};
@@ -30,7 +31,7 @@ pub(super) fn told_dead(state: u16, i: usize, n: usize) -> bool {
 }
 
 /// A route that another one's message moves: nothing is told of it. `state`: its next hops', when it was last told (in IPv6, whose
-/// next hops are told in changing order, nothing but the link makes one dead).
+/// next hops are told in changing order, nothing but the device makes one dead).
 pub(super) fn rebuild(mut r: Route, c: &Content, state: u16, next_hops: &HopFlags<'_>) -> Route {
     let (n, v4) = (c.nexthops.as_slice().len(), r.dst.addr().is_ipv4());
     let now = |(i, h): (usize, &RouteNexthop)| {
@@ -59,7 +60,8 @@ pub(super) fn rebuild(mut r: Route, c: &Content, state: u16, next_hops: &HopFlag
 }
 
 impl FibCopy {
-    /// The device lost its last IPv4 address: its next hops of the IPv4 routes that are there are dead from now on.
+    /// The device lost its last IPv4 address: its next hops of the IPv4 routes that are there are dead from now on. Routes without another
+    /// next hop go, of which others tell.
     pub(super) fn die(&mut self, index: u32, next_hops: &HopFlags<'_>, emit: &mut Emit<'_>) {
         let hits = self
             .contents
@@ -83,7 +85,11 @@ impl FibCopy {
                 continue;
             };
             let state = a.state | dead_bits(c, index);
-            if state != a.state {
+            let n = c.hops().len();
+            let lives = |(i, h): (usize, &RouteNexthop)| {
+                !told_dead(state, i, n) && next_hops(h.ifindex) & RTNH_F_DEAD == 0
+            };
+            if state != a.state && c.hops().iter().enumerate().any(lives) {
                 a.state = state;
                 let route = rebuild(bare, c, state, next_hops);
                 emit(Change::Upsert(&route, position));

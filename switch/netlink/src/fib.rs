@@ -11,6 +11,7 @@
 mod early;
 mod gone;
 mod hidden;
+mod missing;
 mod source;
 
 use gone::drop_from;
@@ -27,6 +28,7 @@ use super::dead::{digest, rebuild};
 use super::lists::{self, At};
 pub use hidden::FILE;
 pub(super) use hidden::{Hiding, Lines};
+pub(super) use missing::Missing;
 
 /// `RTPROT_RA`: learned from router advertisements, never merged into multipath routes.
 const RTPROT_RA: u8 = 9;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Listener ── recv, renew, wait ──► Ears       Monitor: sockets of all groups
-//!            ── begin, step, file ──► Questions  Requests: a socket, /proc          the kernel of this namespace
+//!            ── begin, step, file … ► Questions  Requests: a socket, /proc          the kernel of this namespace
 //!                                                any other: what a kernel said once (tests)
 //! ```
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tandem_linux::eventfd::EventFd;
 use tandem_linux::netlink as nl;
-use tandem_linux::netlink::{Dump, Monitor, Protocol, Requests, Step};
+use tandem_linux::netlink::{Dump, Found, Lookup, Monitor, Protocol, Requests, Step};
 
 /// Where notifications come from.
 pub trait Ears: std::fmt::Debug + Send {
@@ -46,6 +46,12 @@ pub trait Questions: std::fmt::Debug + Send {
     /// # Errors
     /// What the kernel says; the dump is over then.
     fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<Step>;
+
+    /// Looks up addresses, some of those given from the first one on: each answer with its number. Gives how many those were.
+    ///
+    /// # Errors
+    /// When no answers are to be had.
+    fn lookups(&mut self, all: &[Lookup], each: &mut dyn FnMut(usize, Found)) -> nl::Result<usize>;
 
     /// Returns when every change is over that is under way.
     ///
@@ -95,6 +101,10 @@ impl Questions for Requests {
 
     fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<Step> {
         Requests::step(self, each)
+    }
+
+    fn lookups(&mut self, all: &[Lookup], each: &mut dyn FnMut(usize, Found)) -> nl::Result<usize> {
+        Requests::lookups(self, all, each)
     }
 
     fn settle(&mut self) -> nl::Result<()> {

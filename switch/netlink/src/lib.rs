@@ -118,6 +118,18 @@ impl NetlinkSource {
     /// # Errors
     /// When a socket or the thread can't be had.
     pub fn start(config: Config) -> Result<Self, SourceError> {
+        // the monitor first: what changes from here on is seen
+        let ears = Monitor::open(config.receive_buffer).map_err(|e| error(&e))?;
+        let questions = Requests::open().map_err(|e| error(&e))?;
+        Self::listen(config, ears, Box::new(questions))
+    }
+
+    /// The thread, with somebody to ask.
+    fn listen(
+        config: Config,
+        ears: Monitor,
+        questions: Box<dyn kernel::Questions>,
+    ) -> Result<Self, SourceError> {
         let (to_core, messages) = crossbeam_channel::bounded(config.channel.max(2));
         let (commands, from_core) = crossbeam_channel::bounded(64);
         let wake =
@@ -125,12 +137,9 @@ impl NetlinkSource {
         let status = Arc::new(Mutex::new(Status::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let ports = config.ports.clone();
-        // the monitor first: what changes from here on is seen
-        let ears = Monitor::open(config.receive_buffer).map_err(|e| error(&e))?;
-        let questions = Requests::open().map_err(|e| error(&e))?;
         let worker = listener::Listener::new(
             config,
-            (Box::new(ears), Box::new(questions)),
+            (Box::new(ears), questions),
             to_core,
             from_core,
             Arc::clone(&wake),

@@ -1,5 +1,7 @@
 //! The thread: reads notifications, applies them to the view, dumps when it must.
 
+mod missing;
+
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -413,7 +415,7 @@ impl Listener {
     /// holds was there, and if it is no longer, the backlog says so.
     ///
     /// A dump that finds its place again by counting ([`Counting`]) is only trusted alone when
-    /// nothing of its kind changed in its time; otherwise all attempts count together.
+    /// nothing of its kind changed in its time; otherwise all attempts count together, and lookups with them (`look_up_missing`).
     fn dump_steady(
         &mut self,
         what: Dump,
@@ -443,10 +445,13 @@ impl Listener {
             }
             self.pipe.pause(Duration::from_millis(u64::from(attempt)));
         }
-        if counting.is_some() && whole {
-            return Ok(true);
+        if counting.is_none() || !whole {
+            return Err(Stopped::Restless);
         }
-        Err(Stopped::Restless)
+        if let Dump::Routes(Family::V6, filter) = what {
+            self.look_up_missing(filter.oif)?;
+        }
+        Ok(true)
     }
 
     fn full_dump(&mut self) {

@@ -130,6 +130,15 @@ fn next_hop_flags(links: &HashMap<u32, LinkState>, ifindex: u32) -> u8 {
     out
 }
 
+/// Those that the next hops of an IPv6 route have: they die with IPv6 on their device as well, in silence (net/ipv6/route.c
+/// `rt6_sync_down_dev`).
+fn next_hop_flags6(links: &HashMap<u32, LinkState>, without6: &BTreeSet<u32>, ifindex: u32) -> u8 {
+    match without6.contains(&ifindex) {
+        true => RTNH_F_DEAD | RTNH_F_LINKDOWN,
+        false => next_hop_flags(links, ifindex),
+    }
+}
+
 /// Whether a bridge filters by VLAN.
 fn filters(l: &model::Link) -> bool {
     matches!(l.kind, model::LinkKind::Bridge(b) if b.vlan_filtering)
@@ -361,6 +370,7 @@ impl KernelView {
                 let a = convert::addr(&a);
                 // disable_ipv6 takes them
                 self.reread |= a.addr.is_ipv6();
+                self.next_hops_die(a, out);
                 remove(out, Key::Addr(a));
                 self.address_gone(a, out);
             }
@@ -424,13 +434,17 @@ impl KernelView {
     // -- routes ------------------------------------------------------------------------------
 
     fn route(&mut self, r: &nl::Route, op: Op, out: &mut Sink<'_>) {
-        let links = &self.links;
+        let (links, without6) = (&self.links, &self.without6);
+        let flags = |ifindex| match r.dst.addr().is_ipv6() {
+            true => next_hop_flags6(links, without6, ifindex),
+            false => next_hop_flags(links, ifindex),
+        };
         // the kernel never calls a next hop of an own address's route dead (IPv6 has no scopes: by the kind of route)
         let own = r.scope == RT_SCOPE_HOST || matches!(r.kind, RTN_LOCAL | RTN_ANYCAST);
         if op != Op::Del && r.nh_id == 0 && !own {
             for h in r.nexthops.as_slice() {
                 let told = h.flags & (RTNH_F_DEAD | RTNH_F_LINKDOWN);
-                if h.ifindex != 0 && told != next_hop_flags(links, h.ifindex) {
+                if h.ifindex != 0 && told != flags(h.ifindex) {
                     self.suspects.insert(h.ifindex);
                 }
             }
@@ -438,11 +452,7 @@ impl KernelView {
         // it went with its object, in silence, before the dump that has neither
         let unknown = r.nh_id != 0 && !self.nexthops.contains_key(&r.nh_id);
         self.doubts.routes |= unknown && matches!(op, Op::New(_));
-        let fits = self
-            .fib
-            .apply(r, op, &|ifindex| next_hop_flags(links, ifindex), &mut |c| {
-                say(out, &c)
-            });
+        let fits = self.fib.apply(r, op, &flags, &mut |c| say(out, &c));
         if !fits {
             // a deletion of something else than what we have
             match r.nexthops.as_slice() {
@@ -479,8 +489,8 @@ impl KernelView {
         self.doubts.links.extend(devices);
         if a.addr.is_ipv6() {
             let last = self.addrs6.values().all(|all| !all.contains(&a.addr));
-            let links = &self.links;
-            let flags = |i| next_hop_flags(links, i);
+            let (links, without6) = (&self.links, &self.without6);
+            let flags = |i| next_hop_flags6(links, without6, i);
             (self.fib).source_gone6(a.addr, last, &flags, &mut |c| say(out, &c));
         }
         let left = self.addrs4.get_mut(&a.ifindex).map(|all| {
@@ -493,11 +503,17 @@ impl KernelView {
             self.disabled4.insert(a.ifindex);
             self.doubts.links.insert(a.ifindex);
             self.routes_dead(a.ifindex, true, false, &BTreeSet::new(), out);
+        }
+    }
+
+    /// With a device's last IPv4 address the next hops there die, of routes that have others. They do behind the routes that prefer it as
+    /// their source, which go; but those are said first that stay, or the wider of two would go by a dead next hop for a moment.
+    fn next_hops_die(&mut self, a: model::Addr, out: &mut Sink<'_>) {
+        let all = self.addrs4.get(&a.ifindex);
+        if a.addr.is_ipv4() && all.is_some_and(|all| all.len() == 1 && all.contains(&a)) {
             let links = &self.links;
-            self.fib
-                .die(a.ifindex, &|i| next_hop_flags(links, i), &mut |c| {
-                    say(out, &c)
-                });
+            let flags = |i| next_hop_flags(links, i);
+            (self.fib).die(a.ifindex, &flags, &mut |c| say(out, &c));
         }
     }
 
@@ -702,7 +718,7 @@ impl KernelView {
         }
         self.fib.sweep(None, |_| true, &mut |_| {});
         if let Some(lines) = lines {
-            let flags = |ifindex| next_hop_flags(&self.links, ifindex);
+            let flags = |ifindex| next_hop_flags6(&self.links, &self.without6, ifindex);
             self.fib.find_hidden(lines, &flags, &mut |c| say(out, &c));
         }
         out(Event::EndSync(SRC));

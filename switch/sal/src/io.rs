@@ -91,6 +91,11 @@ impl RxMeta {
     pub fn forwarded(&self) -> bool {
         self.flags & (raw::TND_RX_L2_FORWARDED | raw::TND_RX_L3_FORWARDED) != 0
     }
+
+    /// The chip has routed it.
+    pub fn routed(&self) -> bool {
+        self.flags & raw::TND_RX_L3_FORWARDED != 0
+    }
 }
 
 /// Counters of the packet path.

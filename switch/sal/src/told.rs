@@ -21,6 +21,10 @@ pub enum Answer {
     Status(u16),
     /// It is given up.
     TimedOut,
+    /// Neither this one nor what is behind it is answered any more.
+    Silent,
+    /// The same for so many nanoseconds from when it is looked for. Then it goes on, with this one.
+    Pauses(u64),
     /// The device dies.
     Dies,
 }
@@ -31,6 +35,8 @@ pub struct Told {
     pools: Vec<raw::tnd_pool>,
     answers: VecDeque<Answer>,
     posted: VecDeque<(u64, raw::tnd_cpl)>,
+    /// Since when it pauses.
+    since_ns: Option<u64>,
 }
 
 impl Told {
@@ -49,7 +55,22 @@ impl Told {
             pools: pools.iter().map(pool).collect(),
             answers: answers.into_iter().collect(),
             posted: VecDeque::new(),
+            since_ns: None,
         }
+    }
+
+    /// Is something waited for that does not come yet?
+    fn pauses(&mut self, now_ns: u64) -> bool {
+        while let (Some(Answer::Pauses(ns)), false) = (self.answers.front(), self.posted.is_empty())
+        {
+            let since = *self.since_ns.get_or_insert(now_ns);
+            if now_ns < since.saturating_add(*ns) {
+                return true;
+            }
+            self.since_ns = None;
+            self.answers.pop_front();
+        }
+        false
     }
 }
 
@@ -93,10 +114,13 @@ impl Device for Told {
 
     fn reap(
         &mut self,
-        _now_ns: u64,
+        now_ns: u64,
         _budget: usize,
         sink: &mut dyn FnMut(Outcome),
     ) -> Result<usize, SalError> {
+        if self.pauses(now_ns) || self.answers.front() == Some(&Answer::Silent) {
+            return Ok(0);
+        }
         let Some((token, mut cpl)) = self.posted.pop_front() else {
             return Ok(0);
         };
@@ -107,7 +131,7 @@ impl Device for Told {
                 return Ok(1);
             }
             Some(Answer::Status(status)) => cpl.status = status,
-            None => {}
+            Some(Answer::Silent | Answer::Pauses(_)) | None => {}
         }
         let output = Vec::new();
         sink(Outcome::Done { token, cpl, output });

@@ -13,7 +13,8 @@ use tandem_sal::{
 };
 use zerocopy::IntoBytes;
 
-const LIMIT: Duration = Duration::from_secs(5);
+/// The end of a test that hangs, and no verdict on a machine that has other work.
+const LIMIT: Duration = Duration::from_secs(60);
 /// The device takes commands and keeps them to itself.
 const SILENT: u32 = 1;
 /// Every answer comes twice, the second one with another epoch, and claims gigabytes of output.
@@ -78,7 +79,7 @@ impl Device {
                         next_event = 0;
                     }
                 }
-                serve(&mut side, m.load(SeqCst), &mut next_event);
+                serve(&mut side, &m, &mut next_event);
                 side.flush();
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -106,15 +107,17 @@ impl Drop for Device {
     }
 }
 
-fn serve(side: &mut DeviceSide, mode: u32, next_event: &mut u32) {
+/// The mode of what is taken is asked for behind it: a test sets it before it posts, and may do both after this has begun.
+fn serve(side: &mut DeviceSide, mode: &AtomicU32, next_event: &mut u32) {
     let Some(rings) = side.rings() else { return };
     let epoch = rings.epoch;
-    if mode & NOISE != 0 {
+    if mode.load(SeqCst) & NOISE != 0 {
         noise(rings, next_event);
         return;
     }
     for pair in &mut rings.pairs {
         while let Ok(Some(cmd)) = pair.cmd.pop_struct::<raw::tnd_cmd>() {
+            let mode = mode.load(SeqCst);
             if mode & SILENT != 0 {
                 continue;
             }
@@ -142,7 +145,7 @@ fn serve(side: &mut DeviceSide, mode: u32, next_event: &mut u32) {
         .tx
         .pop_packet(&mut frame, |t: &raw::tnd_tx| t.len as usize)
     {
-        if mode & GAP != 0 {
+        if mode.load(SeqCst) & GAP != 0 {
             *next_event += 1;
         }
         let event = raw::tnd_event {
@@ -286,6 +289,7 @@ fn no_answer_in_time_is_told_once() {
     device.mode.store(SILENT, SeqCst);
     control.post(1, 42, &nop(), 1000).unwrap();
     control.flush();
+    // the device may take it now, or later: it says nothing
     std::thread::sleep(Duration::from_millis(20));
     let due = control.next_deadline_ns().unwrap();
     let mut seen = Vec::new();
@@ -315,7 +319,7 @@ fn lies_are_counted_and_cost_nothing() {
     let device = Device::start("lies");
     let (_sal, mut control, _io) = device.attach();
     device.mode.store(LIES, SeqCst);
-    for token in 0..5 {
+    for token in 0..5u64 {
         let request = Request {
             output: true,
             ..nop()
@@ -328,9 +332,15 @@ fn lies_are_counted_and_cost_nothing() {
         };
         assert_eq!(cpl.delta_count, raw::TND_MAX_DELTAS as u16);
         assert!(output.len() <= 65536, "cut to what was given");
-        std::thread::sleep(Duration::from_millis(5));
-        control.reap(0, 100, &mut |o| panic!("{o:?}")).unwrap();
+        // the other two answers may come later
+        let end = Instant::now() + LIMIT;
+        while control.counters().stray < 2 * (token + 1) {
+            assert!(Instant::now() < end, "{:?}", control.counters());
+            control.reap(0, 100, &mut |o| panic!("{o:?}")).unwrap();
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
+    control.reap(0, 100, &mut |o| panic!("{o:?}")).unwrap();
     assert_eq!(control.counters().stray, 10);
 }
 
@@ -413,9 +423,16 @@ fn noise_of_the_device_is_read_and_survived() {
     let device = Device::start("noise");
     let (_sal, mut control, mut io) = device.attach();
     device.mode.store(NOISE, SeqCst);
-    let end = Instant::now() + Duration::from_millis(800);
+    // so long, and until there was some of everything: the device makes noise when it gets a processor
+    let begin = Instant::now();
     let (mut token, mut answered, mut events, mut frame) = (0, 0, 0, Vec::new());
-    while Instant::now() < end {
+    loop {
+        let (time, stray) = (begin.elapsed(), control.counters().stray);
+        if time > Duration::from_millis(800) && answered > 0 && events > 0 && stray > 0 {
+            break;
+        }
+        let what = (answered, events, stray);
+        assert!(time < LIMIT, "answers, events and strays: {what:?}");
         let request = Request {
             output: token % 3 == 0,
             ..nop()
@@ -446,6 +463,4 @@ fn noise_of_the_device_is_read_and_survived() {
             }
         }
     }
-    assert!(answered > 0 && events > 0, "{answered} {events}");
-    assert!(control.counters().stray > 0);
 }

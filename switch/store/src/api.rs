@@ -275,6 +275,16 @@ pub struct Domain {
     pub vlan: u16,
 }
 
+impl Domain {
+    /// The VLAN id of its ports' memberships.
+    pub(crate) fn vid(self) -> u16 {
+        match self.vlan {
+            0 => tandem_abi::raw::TND_VID_ANY,
+            vlan => vlan,
+        }
+    }
+}
+
 /// A neighbour that the hardware needs: the kernel shall resolve it and keep it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Wanted {

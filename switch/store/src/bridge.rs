@@ -41,8 +41,9 @@ impl Store {
         let LinkKind::Bridge(info) = bridge.kind else {
             return None;
         };
-        // NFPROTO_BRIDGE
-        let nft = self.chains.iter().find(|c| c.0.family == 7);
+        // NFPROTO_BRIDGE; what a bridge of another source bridges does not pass the kernel's
+        let kernels = self.is_firsts(i);
+        let nft = self.chains.iter().find(|c| kernels && c.0.family == 7);
         let ports: Vec<&Link> = self.devices_in(i).collect();
         let is_port = |p: &Link| self.topo.port_of.contains_key(&p.ifindex);
         if !ports.iter().any(|p| is_port(p)) {
@@ -67,7 +68,7 @@ impl Store {
             Some(Reason::Alien(a.name.clone()))
         } else if let Some(c) = nft {
             Some(Reason::Bridged(c.0.text()))
-        } else if let Some(r) = self.nf_call_reason(info.nf_call) {
+        } else if let Some(r) = self.nf_call_reason(info.nf_call).filter(|_| kernels) {
             Some(r)
         } else if let Some((p, c)) = ports
             .iter()

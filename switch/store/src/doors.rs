@@ -45,6 +45,11 @@ impl Doors {
         self.opening.is_empty() && self.later.is_empty()
     }
 
+    /// Ports that may not be what they are to be, by table id.
+    pub fn ports(&self) -> impl Iterator<Item = &u32> {
+        self.ports.iter()
+    }
+
     /// So many waits were over if all who wait had opened.
     pub fn over_then(&self) -> u64 {
         let begun = u64::from(self.before.is_some());

@@ -301,6 +301,14 @@ impl Store {
             };
             out.push((format!("route {node}"), self.fail_reason(f)));
         }
+        out.extend(self.failures_of_objects());
+        out.truncate(limit);
+        out
+    }
+
+    /// All of those that are no route.
+    pub fn failures_of_objects(&self) -> Vec<(String, Reason)> {
+        let mut out = Vec::new();
         each_class!(T => {
             let all = T::all(&self.hw);
             for o in all.ids().into_iter().filter_map(|id| all.get(id)) {
@@ -313,7 +321,6 @@ impl Store {
                 }
             }
         });
-        out.truncate(limit);
         out
     }
 

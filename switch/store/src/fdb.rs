@@ -128,6 +128,12 @@ impl Store {
                 return;
             }
         }
+        let was = self.hw.fdb.get(id).and_then(|o| o.want.as_ref());
+        match (was.map(|w| w.port), body.is_some()) {
+            (_, true) => _ = self.topo.last_behind.remove(&id),
+            (Some(port), false) => _ = self.topo.last_behind.insert(id, port),
+            (None, false) => {}
+        }
         self.hw.want(id, body, now);
         self.note_station(id);
         // One without room is another one now: its domain traps for one that is to stay, not for one that ages.

@@ -12,13 +12,14 @@
 mod list;
 
 use crate::Store;
-use crate::hw::acl::{AclCounter, AclEntry, AclRange, Mirror, Policer, list_id};
+use crate::hw::acl::{AclCounter, AclEntry, AclRange, Mirror, Policer, Rule, list_id};
 use crate::hw::table::{HwBody, Obj};
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::{Filter, FilterKey, FilterVerdict, Link, LinkKind, SourceId};
 use crate::reason::{Hook, Reason};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use tandem_abi::raw::*;
 
 /// Port and stage of a list.
@@ -47,10 +48,11 @@ struct List {
     /// As they should be.
     target: BTreeMap<u32, AclEntry>,
     /// Priorities of rules that are not in hardware as they should be; of those that failed; of those of whom that is still to
-    /// be wanted.
+    /// be wanted, and of those that are still to go.
     open: BTreeSet<u32>,
     failed: BTreeSet<u32>,
     due: BTreeSet<u32>,
+    going: BTreeSet<u32>,
     /// By preference.
     groups: BTreeMap<u16, Group>,
 }
@@ -106,7 +108,7 @@ struct Shown {
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
     /// With source and generation.
-    all: BTreeMap<FilterKey, (Filter, u8, u16)>,
+    all: BTreeMap<FilterKey, Said>,
     /// Filters by the device that they send to.
     pub sending: BTreeSet<(u32, FilterKey)>,
     lists: BTreeMap<At, List>,
@@ -121,7 +123,8 @@ pub(crate) struct Filters {
     parts: BTreeMap<(Cls, u32), u32>,
     /// And back, for what is released.
     by_table: HashMap<(Cls, u32), u32>,
-    list_of: HashMap<(Cls, u32), At>,
+    /// Lists of rules and bindings by table id, with the rule's priority.
+    list_of: HashMap<(Cls, u32), (At, u32)>,
     /// Counters, ranges, policers and sessions that did not fit.
     pub parts_failed: BTreeSet<Ref>,
     /// A binding has failed once: the chip has no lists.
@@ -141,11 +144,11 @@ fn first_filter(ifindex: u32) -> FilterKey {
 
 impl Filters {
     /// With source and generation.
-    pub fn all(&self) -> &BTreeMap<FilterKey, (Filter, u8, u16)> {
+    pub fn all(&self) -> &BTreeMap<FilterKey, Said> {
         &self.all
     }
 
-    fn insert(&mut self, said: (Filter, u8, u16)) {
+    fn insert(&mut self, said: Said) {
         self.remove(&said.0.key);
         let to = sends_to(&said.0).map(|i| (i, said.0.key));
         self.sending.extend(to);
@@ -253,7 +256,7 @@ fn plain(f: &Filter) -> bool {
 
 /// Filters of one preference whose order is the kernel's alone: it tries masks in the order in which they came. And how many
 /// pairs were compared for that.
-fn unordered(group: &[Filter]) -> (BTreeSet<FilterKey>, usize) {
+fn unordered(group: &[Arc<Filter>]) -> (BTreeSet<FilterKey>, usize) {
     let mut out = BTreeSet::new();
     let alike = |f: &Filter| group.first().is_some_and(|g| g.mask == f.mask);
     if group.len() < 2 || group.iter().all(|f| plain(f) && alike(f)) {
@@ -275,13 +278,13 @@ fn unordered(group: &[Filter]) -> (BTreeSet<FilterKey>, usize) {
 impl Store {
     pub(crate) fn upsert_filter(&mut self, source: SourceId, f: Filter, generation: u16) {
         match self.filters.all.get_mut(&f.key) {
-            Some(known) if known.0 == f => {
+            Some(known) if *known.0 == f => {
                 known.2 = generation;
                 self.counters.unchanged += 1;
             }
             _ => {
                 let key = f.key;
-                self.filters.insert((f, source.0, generation));
+                self.filters.insert((Arc::new(f), source.0, generation));
                 self.filter_changed(&key);
             }
         }
@@ -313,7 +316,8 @@ impl Store {
     /// Which filters are to be looked at, of all lists or of some.
     pub(crate) fn name_rules(&mut self) {
         let mut devices = std::mem::take(&mut self.topo.dirty.lists);
-        let mut keys = std::mem::take(&mut self.topo.dirty.rules);
+        let keys = std::mem::take(&mut self.topo.dirty.rules);
+        let mut keys: Vec<FilterKey> = keys.into_iter().collect();
         let of = &mut self.filters;
         if std::mem::take(&mut self.topo.dirty.filters) {
             devices.extend(of.all.keys().map(|k| k.ifindex));
@@ -346,7 +350,7 @@ impl Store {
         self.slices.left_over(RULES);
         let filter = self.filter_at(at, &key);
         if self.depends_on_none(at, preference, filter) {
-            let filters: Vec<Filter> = filter.cloned().into_iter().collect();
+            let filters: Vec<Arc<Filter>> = filter.cloned().into_iter().collect();
             self.build_rules(at, preference, Some(key), filters, now);
             return true;
         }
@@ -366,28 +370,28 @@ impl Store {
         };
         let keys = self.filters.all.range(of_group(0)..=of_group(u32::MAX));
         let filters = keys.filter_map(|(k, _)| self.filter_at(at, k).cloned());
-        let filters: Vec<Filter> = filters.collect();
+        let filters: Vec<Arc<Filter>> = filters.collect();
         self.slices.left_over(RULES * filters.len());
         self.build_rules(at, preference, None, filters, now);
         true
     }
 
     /// A filter that is to be in this list. At a bond, and at a member of one, filters are the kernel's.
-    fn filter_at(&self, at: At, key: &FilterKey) -> Option<&Filter> {
+    fn filter_at(&self, at: At, key: &FilterKey) -> Option<&Arc<Filter>> {
         let port = self.topo.port_of.get(&key.ifindex);
         let here = port == Some(&at.0) && self.alone(key.ifindex);
         self.filters.all.get(key).filter(|_| here).map(|f| &f.0)
     }
 
     /// No other filter of its preference depends on this one, or on that it has gone, nor the other way around.
-    fn depends_on_none(&self, at: At, preference: u16, filter: Option<&Filter>) -> bool {
+    fn depends_on_none(&self, at: At, preference: u16, filter: Option<&Arc<Filter>>) -> bool {
         let list = self.filters.lists.get(&at);
         match list.and_then(|l| l.groups.get(&preference)) {
             Some(g) => {
                 let alike = |m| filter.is_none_or(|f| plain(f) && f.mask == m);
                 g.made.len() < usize::from(PLACES) && g.mask.is_some_and(alike)
             }
-            None => filter.is_none_or(plain),
+            None => filter.is_none_or(|f| plain(f)),
         }
     }
 
@@ -418,7 +422,7 @@ impl Store {
         at: At,
         preference: u16,
         only: Option<FilterKey>,
-        filters: Vec<Filter>,
+        filters: Vec<Arc<Filter>>,
         now: u64,
     ) {
         if !self.filters.lists.contains_key(&at) {
@@ -433,9 +437,11 @@ impl Store {
                 open: BTreeSet::new(),
                 failed: BTreeSet::new(),
                 due: BTreeSet::new(),
+                going: BTreeSet::new(),
                 groups: BTreeMap::new(),
             };
-            self.filters.list_of.insert((Cls::AclBind, list.bind), at);
+            let bind = (Cls::AclBind, list.bind);
+            self.filters.list_of.insert(bind, (at, 0));
             self.filters.lists.insert(at, list);
         }
         let of = &mut self.filters;
@@ -448,7 +454,7 @@ impl Store {
             Some(key) => group.made.remove_entry(&key).into_iter().collect(),
             None => std::mem::take(&mut group.made),
         };
-        let mut changed: BTreeSet<u32> = BTreeSet::new();
+        let mut changed = Vec::new();
         for (key, made) in &old {
             let rules = l.target.range(rules_at(preference, made.place));
             changed.extend(rules.map(|x| *x.0));
@@ -469,25 +475,26 @@ impl Store {
         };
         self.slices.left_over(compared / PAIRS);
         let first = filters.first().map(|f| f.mask);
-        let alike = |f: &Filter| plain(f) && Some(f.mask) == first;
+        let alike = |f: &Arc<Filter>| plain(f) && Some(f.mask) == first;
         group.mask = match only {
             Some(_) => group.mask.or(first),
             None => first.filter(|_| filters.iter().all(alike)),
         };
-        let mut target = BTreeMap::new();
+        let mut target = Vec::new();
         for mut f in filters {
             let was = old.remove(&f.key);
             // a filter keeps its place
             let place = was.as_ref().and_then(|m| m.place);
             let place = place.or_else(|| group.take_place());
             if place.is_none() {
+                let f = Arc::make_mut(&mut f);
                 f.fields = tnd_acl_key::default();
                 f.mask = tnd_acl_key::default();
                 (f.src_ports, f.dst_ports) = (None, None);
                 f.kernel = Some("its preference has too many filters".into());
             }
             if vague.contains(&f.key) && f.kernel.is_none() {
-                f.kernel = Some(
+                Arc::make_mut(&mut f).kernel = Some(
                     "its preference has filters with other masks that match the same: their order is the kernel's"
                         .into(),
                 );
@@ -505,12 +512,14 @@ impl Store {
             group.made.insert(f.key, Made { place, used });
         }
         if let Some(l) = self.filters.lists.get_mut(&at) {
-            changed.extend(target.keys());
+            changed.extend(target.iter().map(|x| x.0));
             l.target.extend(target);
             if !group.made.is_empty() {
                 l.groups.insert(preference, group);
             }
         }
+        changed.sort_unstable();
+        changed.dedup();
         for priority in changed {
             self.note_rule(at, priority);
         }
@@ -632,12 +641,12 @@ impl Store {
 
     /// The port that a copy or a redirected packet leaves by, if nobody but the chip has a say in it there.
     fn way_out(&self, at: At, ifindex: u32) -> Result<u16, Reason> {
-        let name = self.dev(ifindex);
+        let name = || self.dev(ifindex);
         match self.topo.port_of.get(&ifindex) {
-            None => Err(Reason::NoFrontPanelPort(name)),
-            Some(p) if *p == at.0 => Err(Reason::PortItself(name)),
+            None => Err(Reason::NoFrontPanelPort(name())),
+            Some(p) if *p == at.0 => Err(Reason::PortItself(name())),
             Some(_) if self.topo.reasons.contains_key(&ifindex) || !self.alone(ifindex) => {
-                Err(Reason::WayOutKernels(name))
+                Err(Reason::WayOutKernels(name()))
             }
             Some(p) => Ok(*p),
         }
@@ -672,7 +681,7 @@ impl Store {
         f: &Filter,
         priority: u32,
         used: &mut Used,
-        target: &mut BTreeMap<u32, AclEntry>,
+        target: &mut Vec<(u32, AclEntry)>,
         now: u64,
     ) {
         self.slices.look();
@@ -741,24 +750,16 @@ impl Store {
                     (to.tag, to.tci) = (from.tag, from.tci);
                 }
                 (two.key.ethertype, two.mask.ethertype) = (tag, u16::MAX);
-                target.insert(
-                    priority | i,
-                    AclEntry {
-                        body: two,
-                        list,
-                        parts: Vec::new(),
-                    },
-                );
+                let two = Rule {
+                    body: two,
+                    list,
+                    parts: Vec::new(),
+                };
+                target.push((priority | i, two.into()));
             }
         }
-        target.insert(
-            rule,
-            AclEntry {
-                body,
-                list,
-                parts: refs,
-            },
-        );
+        let parts = refs;
+        target.push((rule, Rule { body, list, parts }.into()));
         self.show(f.key, at, rule, body.counter, reason);
     }
 
@@ -779,6 +780,9 @@ impl Store {
         self.filters.shown.insert(key, shown);
     }
 }
+
+/// A filter with source and generation.
+type Said = (Arc<Filter>, u8, u16);
 
 /// What rules use besides their list, by class and the chip's id.
 type Used = BTreeSet<(Cls, u32)>;

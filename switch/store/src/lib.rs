@@ -23,6 +23,7 @@ mod lag;
 mod leaving;
 mod mdb;
 pub mod model;
+mod near;
 mod neigh;
 mod objects;
 mod owner;

@@ -147,6 +147,9 @@ pub struct BridgeVlan {
     pub state: u8,
     /// A setting that the chip can't do, by its name.
     pub unsupported: Option<&'static str>,
+    /// Of a bridge itself: the device, another source's perhaps, that takes what goes up in this VLAN instead of a VLAN
+    /// interface, and routes it. 0: none.
+    pub tap: u32,
 }
 
 /// Which bridged frames pass the chains of the IP families as well (br_netfilter).

@@ -11,12 +11,17 @@ impl Store {
         // what is said anew is in no order
         let ordered = self.phase == Phase::Normal;
         self.hw.flights.begin(self.counters.events);
+        self.look_whose_turn();
         while self.hw.flights.outstanding[0] < most {
             if let Some(p) = self.step_reserve() {
                 out.push(p);
                 continue;
             }
             let Some(r) = self.hw.pop(self.replay.own_stand(), ordered) else {
+                // the one that others wait for had nothing to write, perhaps
+                if self.look_whose_turn() {
+                    continue;
+                }
                 break;
             };
             self.progress.taken[r.cls as usize] += 1;
@@ -28,12 +33,18 @@ impl Store {
             let waits = self.opens_early(r) || self.floods_early(r);
             if let Some(p) = self.hw.step(r, waits, now_ns) {
                 self.note_door(r);
+                if r.cls == Cls::Port {
+                    self.hw.behind.turns.begins(r.id);
+                }
                 if again {
                     self.hw.flights.began_before(p.token);
                 }
                 out.push(p);
             } else {
                 self.hw.flights.is_settled(r);
+                if r.cls == Cls::Port {
+                    self.flood_again();
+                }
             }
             self.drop_released();
             self.drain_changed(now_ns);

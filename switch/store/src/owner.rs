@@ -187,6 +187,12 @@ impl Store {
         (number < OWN_NUMBERS).then(|| (kernel, format!("{what} {number} (below {OWN_NUMBERS})")))
     }
 
+    /// It is its whose policy rules, base chains and settings are.
+    pub(crate) fn is_firsts(&self, ifindex: u32) -> bool {
+        let first = self.owners.sources.first();
+        first.is_none_or(|first| self.link_owner(ifindex) == Some(*first))
+    }
+
     fn first(&self, what: &str) -> Option<(SourceId, String)> {
         Some((*self.owners.sources.first()?, what.into()))
     }

@@ -52,7 +52,7 @@ impl Store {
             return 0;
         }
         self.name_left_by_members();
-        if let Some(p) = self.step_phase() {
+        if let Some(p) = self.step_phase(now_ns) {
             out.push(p);
         }
         if !matches!(self.phase, Phase::Replay | Phase::Normal) {
@@ -100,7 +100,7 @@ impl Store {
             let first = self.urgent.pop_front();
             let urgent = first.is_some();
             let queue = CLASSES.len() + usize::from(!urgent);
-            let r = match first.or_else(|| self.route_queue.pop_front()) {
+            let r = match first.or_else(|| self.next_queued()) {
                 Some(r) => {
                     self.progress.taken[queue] += 1;
                     r
@@ -134,7 +134,7 @@ impl Store {
         }
         self.drop_released();
         // The last answer of a replay came: it ends here.
-        out.extend(self.step_phase());
+        out.extend(self.step_phase(now_ns));
         self.slices.cut |= !self.hw.woken.is_empty();
         self.count(out, before)
     }

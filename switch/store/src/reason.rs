@@ -158,6 +158,10 @@ pub enum Reason {
     BridgeUntagged(String, u16),
     #[error("no front-panel port is in VLAN {0}")]
     NobodyInVlan(u16),
+    #[error("{1} takes what goes up in VLAN {0}")]
+    TakenByTap(u16, String),
+    #[error("it is the TAP of several VLANs")]
+    SeveralVlans,
     #[error("{0} is neither a front-panel port nor a bridge of such")]
     NeitherPortNorBridge(String),
 

@@ -392,7 +392,27 @@ impl Store {
             return;
         };
         let hash = gateway_hash(info.ifindex, info.addr);
+        let want = self.hw.nexthops.get(id).and_then(|o| o.want.as_ref());
+        let was = want.and_then(|w| w.mac);
+        // the kernel may have no route by it any more, which the dump's end says: to this station it never sent
+        let moves = was.zip(mac).is_some_and(|(was, mac)| was != mac);
+        let mac = mac.filter(|_| !(moves && self.dump_runs()));
+        if moves && mac.is_none() {
+            self.hw.found_otherwise.insert(id);
+        }
         self.hw.want(id, Some(Nexthop { hash, rif, mac }), now);
+    }
+
+    /// What a dump did not confirm, and what a chip was attached to with, is gone: gateways that have moved meanwhile go by their
+    /// stations.
+    pub(crate) fn swept_away(&mut self, now: u64) {
+        if self.phase == Phase::Normal && !self.dump_runs() {
+            // a plan that ends with it goes on
+            self.slices.cut |= !self.hw.found_otherwise.is_empty();
+            for id in std::mem::take(&mut self.hw.found_otherwise) {
+                self.update_gateway(id, now);
+            }
+        }
     }
 
     /// The chip has this next hop, and it is another one than it is to be.
@@ -417,6 +437,7 @@ impl Store {
     }
 
     pub(crate) fn fdb_released(&mut self, id: u32) {
+        self.topo.last_behind.remove(&id);
         if let Some(k) = self.fdb_keys.remove(&id) {
             self.fdb_ids.remove(&k);
         }

@@ -9,6 +9,7 @@ use crate::hw::Ref;
 use crate::model::{
     Event, Family, Key, Object, Route, RouteKey, RouteNextHops, RouteType, SourceId, Unsupported,
 };
+use crate::near::TOGETHER;
 use crate::paths::{PathKey, PathSet, Target};
 use crate::slices::Each;
 use ipnet::IpNet;
@@ -33,9 +34,6 @@ enum Rivals {
     /// Some packets go by others.
     Differ,
 }
-
-/// Routes that are brought near together.
-const TOGETHER: usize = 16;
 
 impl Store {
     /// These events come next: what is known of their routes is read now, all of it together, so that memory is waited for

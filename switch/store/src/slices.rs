@@ -18,6 +18,7 @@ use crate::fib::{Alias, Content, F_DEPEND, F_OMIT, Fam, V4, V6};
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::mdb::GroupKey;
 use crate::model::{FdbKey, Key, KindSet, SourceId};
+use crate::near::TOGETHER;
 use crate::sync::Phase;
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -157,10 +158,10 @@ pub(crate) enum Walk {
     /// VLANs and filters of a device that has gone.
     VlansOf(u32),
     FiltersOf(u32),
-    /// Filters whose rules are made anew; lists of such; rules of one of which that is not wanted yet, those that go or the rest.
+    /// Filters whose rules are made anew; lists of such; rules of one of which that is not wanted yet.
     Rules,
     Lists,
-    Due((u16, u16), bool, Span<u32>),
+    Due((u16, u16)),
     /// Memberships that are to be looked at.
     Members,
     /// VLAN interfaces that are.
@@ -204,6 +205,9 @@ pub(crate) struct Slices {
     working: Option<usize>,
     /// The next route of the path that has begun; there is one at a time.
     at: Option<u32>,
+    /// So many of its next routes have been read, and of those that are queued.
+    near: usize,
+    pub near_queued: usize,
     /// What is to be swept of one kind, last first; one sweep has begun at a time.
     pub stale: Vec<Key>,
     /// How far the search for it has come, where it is not through.
@@ -229,6 +233,8 @@ impl Default for Slices {
             within: Vec::new(),
             working: None,
             at: None,
+            near: 0,
+            near_queued: 0,
             stale: Vec::new(),
             swept: None,
             left: SLICE,
@@ -273,6 +279,15 @@ impl Slices {
             self.look();
         }
         self.left_over(n.saturating_sub(1));
+    }
+
+    /// A step that takes as long as so many, of which fewer are left: it is the first one of the next call.
+    pub fn begins_next(&mut self, n: usize) -> bool {
+        let late = n > self.left && self.left < self.size;
+        if late {
+            self.left = 0;
+        }
+        late
     }
 
     /// So many steps less may be done before the next call.
@@ -474,7 +489,7 @@ impl Store {
                 Walk::FiltersOf(i) => self.step_filters_of(i),
                 Walk::Rules => self.step_rules(now),
                 Walk::Lists => self.step_lists(now),
-                Walk::Due(at, goes, s) => self.step_due(at, goes, s, now),
+                Walk::Due(at) => self.step_due(at, now),
                 Walk::Members => self.step_members(now),
                 Walk::VlanDevices => self.step_vlan_devices(),
                 Walk::Rifs => self.step_rifs(now),
@@ -500,9 +515,14 @@ impl Store {
         let first = || self.paths.sets.get(path).map_or(NONE, |p| p.users);
         let at = self.slices.at.unwrap_or_else(first);
         if at == NONE {
-            self.slices.at = None;
+            (self.slices.at, self.slices.near) = (None, 0);
             return false;
         }
+        if self.slices.near == 0 {
+            self.near_users(at);
+            self.slices.near = TOGETHER;
+        }
+        self.slices.near -= 1;
         let a = self.aliases[at];
         self.slices.at = Some(a.user_next);
         match (work, a.v6) {
@@ -722,6 +742,7 @@ impl Store {
             return true;
         }
         let Some(kind) = s.next() else {
+            self.swept_away(now);
             return false;
         };
         let route = s.route;
@@ -751,5 +772,20 @@ impl Store {
         self.slices.look();
         F::fib_mut(&mut self.fibs).entries[e].set(F_DEPEND, false);
         self.queue_route::<F>(e);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_takes_more_than_is_left_begins_the_next_call() {
+        let mut s = Slices::default();
+        assert!(!s.begins_next(2 * SLICE), "it would never have its turn");
+        s.left_over(SLICE - 10);
+        assert!(!s.begins_next(10));
+        assert!(s.begins_next(11));
+        assert_eq!(s.left, 0, "nothing comes between");
     }
 }

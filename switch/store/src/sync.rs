@@ -418,7 +418,7 @@ impl Store {
     }
 
     /// Posts the command that the phase asks for.
-    pub(crate) fn step_phase(&mut self) -> Option<Planned> {
+    pub(crate) fn step_phase(&mut self, now: u64) -> Option<Planned> {
         let op = match self.phase {
             Phase::BeginDue => {
                 self.phase = Phase::Begin;
@@ -428,6 +428,7 @@ impl Store {
                 if !self.warm {
                     self.phase = Phase::Normal;
                     self.groups_filled();
+                    self.swept_away(now);
                     return None;
                 }
                 self.phase = Phase::End;
@@ -507,9 +508,7 @@ impl Store {
                 // ... and those of ports that have left their bridge.
                 self.topo.dirty.ports.extend(&self.topo.leaving);
                 self.swept();
-                for id in std::mem::take(&mut self.hw.found_otherwise) {
-                    self.update_gateway(id, now);
-                }
+                self.swept_away(now);
                 // What the sweep freed may let in what waits; its deltas may be cut short.
                 self.credit_all(c.result);
             }

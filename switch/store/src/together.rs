@@ -16,7 +16,7 @@
 use crate::Store;
 use crate::hw::Ref;
 use crate::model::{KindSet, SourceId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// So many changed prefixes wait for the end of a dump. With more each further load of them is written by itself.
 pub(crate) const HELD: usize = 1 << 16;
@@ -26,20 +26,62 @@ pub(crate) const HOLD_NS: u64 = 5_000_000_000;
 /// Prefixes in the order in which they are written. New ones first, of them the longest; then the widest.
 #[derive(Debug, Default)]
 struct Ordered {
+    /// The only one: most that is answered or told changes one prefix.
+    one: Option<(Ref, (bool, u8))>,
     all: BTreeMap<(bool, u8), Vec<Ref>>,
     len: usize,
 }
 
 impl Ordered {
     fn push(&mut self, r: Ref, place: (bool, u8)) {
-        self.all.entry(place).or_default().push(r);
         self.len += 1;
+        if self.len == 1 {
+            self.one = Some((r, place));
+            return;
+        }
+        self.several();
+        self.all.entry(place).or_default().push(r);
+    }
+
+    /// There is another one besides.
+    fn several(&mut self) {
+        if let Some((r, place)) = self.one.take() {
+            self.all.entry(place).or_default().push(r);
+        }
+    }
+
+    /// All of them, behind those of a queue; the shorter list is copied.
+    fn queued_in(self, queue: &mut VecDeque<Ref>) {
+        queue.extend(self.one.map(|(r, _)| r));
+        for refs in self.all.into_values() {
+            let mut refs = VecDeque::from(refs);
+            if refs.len() <= queue.len() {
+                queue.append(&mut refs);
+                continue;
+            }
+            std::mem::swap(queue, &mut refs);
+            for r in refs.into_iter().rev() {
+                queue.push_front(r);
+            }
+        }
     }
 
     fn append(&mut self, other: &mut Ordered) {
+        if let Some((r, place)) = other.one.take() {
+            other.len = 0;
+            return self.push(r, place);
+        }
+        if other.len > 0 {
+            self.several();
+        }
         self.len += std::mem::take(&mut other.len);
         for (place, mut refs) in std::mem::take(&mut other.all) {
-            self.all.entry(place).or_default().append(&mut refs);
+            let own = self.all.entry(place).or_default();
+            match own.is_empty() {
+                // a million of them are not copied
+                true => *own = refs,
+                false => own.append(&mut refs),
+            }
         }
     }
 }
@@ -99,7 +141,8 @@ impl Together {
 
     pub fn iter(&self) -> impl Iterator<Item = &Ref> {
         let all = self.held.all.values().chain(self.now.all.values());
-        all.flatten()
+        let ones = self.held.one.iter().chain(&self.now.one).map(|(r, _)| r);
+        ones.chain(all.flatten())
     }
 
     pub fn len(&self) -> usize {
@@ -133,9 +176,7 @@ impl Store {
     /// What a dump has changed waits no longer.
     fn release_held(&mut self) {
         let held = std::mem::take(&mut self.together.held);
-        for refs in held.all.into_values() {
-            self.route_queue.extend(refs);
-        }
+        held.queued_in(&mut self.route_queue);
     }
 
     /// A dump of this source's routes runs.
@@ -144,7 +185,57 @@ impl Store {
         running.is_some_and(|k| k.contains(KindSet::ROUTE))
     }
 
-    fn dump_runs(&self) -> bool {
+    /// A dump of some source's routes runs.
+    pub(crate) fn dump_runs(&self) -> bool {
         self.syncs.keys().any(|s| self.dumps(*s))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hw::Cls;
+
+    fn list(of: &[(u32, bool, u8)]) -> Ordered {
+        let mut o = Ordered::default();
+        for (id, there, len) in of {
+            o.push(Ref::new(Cls::Route4, *id), (*there, *len));
+        }
+        o
+    }
+
+    fn ids(o: Ordered) -> Vec<u32> {
+        let mut queue = VecDeque::new();
+        o.queued_in(&mut queue);
+        queue.into_iter().map(|r| r.id).collect()
+    }
+
+    /// The only one is kept beside the lists: it has its place when others come, by themselves or all at once.
+    #[test]
+    fn the_first_one_has_its_place_among_others() {
+        let all = [(1, true, 8), (2, false, 9), (3, true, 8), (4, false, 7)];
+        for n in 0..=all.len() {
+            for m in 0..=n {
+                let (mut a, mut b) = (list(&all[..m]), list(&all[m..n]));
+                a.append(&mut b);
+                assert_eq!((a.len, b.len, ids(b)), (n, 0, Vec::new()));
+                let mut wanted = all[..n].to_vec();
+                wanted.sort_by_key(|x| (x.1, x.2));
+                let wanted: Vec<u32> = wanted.iter().map(|x| x.0).collect();
+                assert_eq!(ids(a), wanted, "{m} and {n}");
+            }
+        }
+    }
+
+    /// What is queued already stays before what comes, whichever of the two is longer.
+    #[test]
+    fn who_is_queued_already_stays_before() {
+        for before in 0..6 {
+            let queued = (100..100 + before).map(|id| Ref::new(Cls::Route4, id));
+            let mut queue: VecDeque<Ref> = queued.collect();
+            list(&[(1, true, 8), (2, true, 8), (3, true, 8), (4, true, 9)]).queued_in(&mut queue);
+            let wanted: Vec<u32> = (100..100 + before).chain(1..=4).collect();
+            assert_eq!(queue.iter().map(|r| r.id).collect::<Vec<u32>>(), wanted);
+        }
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Topo {
     pub above: BTreeSet<(u32, u32)>,
     /// VLAN interfaces by what they are on and VID.
     pub vlans_on: BTreeSet<(u32, u16, u32)>,
+    /// Devices that take what goes up in a VLAN, with the bridge and the VID.
+    pub taps: BTreeSet<(u32, u32, u16)>,
     /// Devices by name, and bonds.
     pub names: BTreeSet<(String, u32)>,
     pub bonds: BTreeSet<u32>,
@@ -107,6 +109,8 @@ pub(crate) struct Topo {
     pub leaving: BTreeSet<u16>,
     /// Entries of the FDB that go when such a port has left, with the port.
     pub left_behind: BTreeSet<(u16, u32)>,
+    /// Entries of the FDB that are to go, with the port that they were to be behind last: the chip may not have heard of that.
+    pub last_behind: HashMap<u32, u16>,
     /// Ports that were taken out of service in a bridge that is up: since when, ns; none: that is all their source had to say.
     pub shut: BTreeMap<u16, Option<u64>>,
     /// Sources that have told all, and of no link since.
@@ -188,15 +192,20 @@ impl Store {
             {
                 self.topo.changed.push(*port);
             }
-            // one that joins comes to stand behind stations with the state that it is told then
-            let was = r.link.bridge_port.is_some();
-            let turns = r.link.admin_up != link.admin_up || r.link.bridge_port != link.bridge_port;
-            if was
-                && turns
+            let [was, is] = [&r.link, &link].map(|l| l.bridge_port.as_ref().map(|_| l.master));
+            let turns = r.link.admin_up != link.admin_up
+                || was != is
+                || r.link.bridge_port != link.bridge_port;
+            if turns
+                && was.or(is).is_some()
                 && let Some(port) = self.topo.port_of.get(&ifindex)
             {
-                let bridges = [r.link.master, link.master];
-                self.hw.goes_behind(u32::from(*port) - 1, bridges);
+                let (id, bridges) = (u32::from(*port) - 1, [r.link.master, link.master]);
+                // one that joins comes to stand behind stations with the state that it is told then
+                if was.is_some() {
+                    self.hw.goes_behind(id, bridges);
+                }
+                self.takes_turn(id, bridges);
             }
         }
         self.topo.told.remove(&source.0);

@@ -39,6 +39,11 @@ impl Domain {
     }
 }
 
+/// It may take what goes up in a bridge's VLAN: of TUNs and TAPs alone is what they send a VLAN's.
+fn is_tap(l: &Link) -> bool {
+    matches!(&l.kind, LinkKind::Other(kind) if kind == "tun")
+}
+
 impl Store {
     pub(crate) fn upsert_bridge_vlan(&mut self, source: SourceId, v: BridgeVlan, generation: u16) {
         let key = (v.ifindex, v.vid);
@@ -87,11 +92,33 @@ impl Store {
             && self.hooked(l).is_none()
     }
 
-    /// The place of a VLAN interface's router interface, or why it has none.
-    pub(crate) fn vlan_place(&self, l: &Link, vid: u16) -> Result<RifPlace, Reason> {
-        let Some(lower) = self.links.get(&l.lower).map(|r| &r.link) else {
+    /// What a device is on, and with which VID, if its packets are those of a VLAN: a VLAN interface says it itself, of
+    /// any other one a bridge may say that it takes what goes up there.
+    pub(crate) fn vlan_of(&self, l: &Link) -> Option<(u32, u16)> {
+        match l.kind {
+            LinkKind::Vlan { vid } => Some((l.lower, vid)),
+            _ if is_tap(l) => self.vlans_taken_by(l.ifindex).next(),
+            _ => None,
+        }
+    }
+
+    fn vlans_taken_by(&self, tap: u32) -> impl Iterator<Item = (u32, u16)> {
+        let all = self
+            .topo
+            .taps
+            .range((tap, 0, 0)..=(tap, u32::MAX, u16::MAX));
+        all.map(|(_, bridge, vid)| (*bridge, *vid))
+    }
+
+    /// The place of the router interface of a device of this VLAN, or why it has none.
+    pub(crate) fn vlan_place(&self, l: &Link, on: u32, vid: u16) -> Result<RifPlace, Reason> {
+        let Some(lower) = self.links.get(&on).map(|r| &r.link) else {
             return Err(Reason::NothingBeneath);
         };
+        let is_tap = is_tap(l);
+        if is_tap && self.vlans_taken_by(l.ifindex).nth(1).is_some() {
+            return Err(Reason::SeveralVlans);
+        }
         if let Some(h) = self.hooked(l) {
             return Err(Reason::Hooked(h));
         }
@@ -119,6 +146,10 @@ impl Store {
             LinkKind::Bridge(b) if !b.vlan_filtering => Err(Reason::OnPlainBridge(name())),
             LinkKind::Bridge(_) => match self.vlans.get(&(lower.ifindex, vid)) {
                 None => Err(Reason::BridgeNotIn(name(), vid)),
+                // a place has one router interface
+                Some(x) if x.0.tap != 0 && !is_tap => {
+                    Err(Reason::TakenByTap(vid, self.dev(x.0.tap)))
+                }
                 Some(x) if x.0.untagged => Err(Reason::BridgeUntagged(name(), vid)),
                 Some(_) => {
                     let d = Domain {
@@ -142,9 +173,10 @@ impl Store {
         self.slices.left_over(1);
         self.slices.look();
         if let Some(l) = self.links.get(&i).map(|r| &r.link)
-            && let LinkKind::Vlan { vid } = l.kind
+            && let LinkKind::Vlan { .. } | LinkKind::Other(_) = l.kind
         {
-            let reason = self.vlan_place(l, vid).err();
+            let of_vlan = self.vlan_of(l);
+            let reason = of_vlan.and_then(|(on, vid)| self.vlan_place(l, on, vid).err());
             self.set_reason(i, reason);
             // the place may be another one
             self.topo.dirty.rifs.insert(i);
@@ -182,9 +214,11 @@ impl Store {
         let (dev, i) = at;
         if self.topo.port_of.contains_key(&i) {
             let of_it: Vec<u16> = self.vlans_of(i).map(|v| v.vid).collect();
-            self.slices.costs(of_it.len());
-            let domains = of_it.into_iter().map(|vlan| Domain { dev, vlan });
-            self.topo.dirty.domains.extend(domains);
+            self.slices.left_over(of_it.len().saturating_sub(1));
+            for vlan in of_it {
+                self.slices.look();
+                self.topo.dirty.domains.insert(Domain { dev, vlan });
+            }
         }
         true
     }
@@ -329,7 +363,7 @@ impl Store {
         Some(Member {
             vlan: *self.topo.fid_of.get(&domain)?,
             port,
-            vid: if vlan == 0 { TND_VID_ANY } else { vlan },
+            vid: domain.vid(),
             flags,
             lag: self.lag_of_port(port),
         })
@@ -348,10 +382,16 @@ impl Store {
         n
     }
 
-    /// Some of them: where no other kind is there, they say nothing of the rest.
+    /// Memberships of a port of which one says nothing of the others: no other kind is there.
+    pub(crate) fn members_alone(&self, port: u16) -> bool {
+        !self.member_ids.contains_key(&(port, TND_VID_ANY))
+            && !self.topo.switching.contains(&port)
+            && self.link_of_port(port).is_some()
+    }
+
+    /// Some of them: where they are not alone, all.
     pub(crate) fn want_some_members(&mut self, port: u16, some: &[(u16, u16)], now: u64) -> usize {
-        let any = self.member_ids.contains_key(&(port, TND_VID_ANY));
-        let alone = !any && !self.topo.switching.contains(&port);
+        let alone = self.members_alone(port);
         let Some(l) = self.link_of_port(port).filter(|_| alone) else {
             return self.want_all_members(port, now);
         };
@@ -396,8 +436,6 @@ impl Store {
         if other {
             self.topo.switching.insert(port);
             wanted.clear();
-        } else if all_there && self.members_answered(port) {
-            self.topo.switching.remove(&port);
         }
         for (vid, id) in there {
             if !wanted.contains_key(&(port, vid)) {
@@ -405,6 +443,10 @@ impl Store {
             }
         }
         self.put_members(wanted, now);
+        // also where the last one that was to be another is so no more by this: none will answer for it
+        if !other && all_there && self.members_answered(port) {
+            self.topo.switching.remove(&port);
+        }
         self.topo.switching.contains(&port)
     }
 
@@ -414,15 +456,11 @@ impl Store {
         let mut wanted: Vec<_> = wanted.into_iter().collect();
         wanted.sort_by_key(|(k, m)| (pvid_first(m), k.1));
         for (key, m) in wanted {
-            let id = match self.member_ids.get(&key) {
-                Some(id) => *id,
-                None => {
-                    let id = self.hw.members.take();
-                    self.member_ids.insert(key, id);
-                    self.member_keys.insert(id, key);
-                    id
-                }
-            };
+            let id = *self.member_ids.entry(key).or_insert_with(|| {
+                let id = self.hw.members.take();
+                self.member_keys.insert(id, key);
+                id
+            });
             self.want_member(key.0, id, Some(m), now);
             self.look_complete(Ref::new(Cls::Member, id), false);
         }

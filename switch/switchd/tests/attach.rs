@@ -15,7 +15,7 @@ use tandem_abi::{LayoutSpec, Status};
 use tandem_carrier::{DeviceEvent, DeviceSide, DriverSide};
 use tandem_linux::fdpass;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = common::PATIENCE;
 
 /// How far the one that stands where asicd stood goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

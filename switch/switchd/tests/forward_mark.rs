@@ -10,7 +10,7 @@
 
 mod common;
 
-use common::{Kept, Ns, arp_request, frame, udp};
+use common::{Kept, Ns, PATIENCE, all_up, arp_request, frame, udp, wait_for};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use tandem_core::plant::Fault;
@@ -37,22 +37,33 @@ fn map(n: u16) -> PlatformPort {
     }
 }
 
-/// Frames of `ethertype` that come out of a port within a moment.
-fn out(port: &Port, ethertype: u16) -> Vec<Vec<u8>> {
-    let mut got = Vec::new();
-    let end = Instant::now() + Duration::from_millis(60);
-    while Instant::now() < end {
-        for q in &port.queues {
+/// Frames of `ethertype` that come out of a port within a moment; where `wanted` are to come, that begins when they are there.
+fn come(queues: &[Tap], ethertype: u16, wanted: usize) -> Vec<Vec<u8>> {
+    let (mut got, mut end) = (Vec::new(), None);
+    let begin = Instant::now();
+    loop {
+        for q in queues {
             got.extend(read_all(q, ethertype));
+        }
+        if got.len() >= wanted || begin.elapsed() > PATIENCE {
+            let now = Instant::now();
+            if now >= *end.get_or_insert(now + MOMENT) {
+                return got;
+            }
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    got
+}
+
+const MOMENT: Duration = Duration::from_millis(60);
+
+fn out(port: &Port, ethertype: u16, wanted: usize) -> Vec<Vec<u8>> {
+    come(&port.queues, ethertype, wanted)
 }
 
 fn drain(ports: &[Port]) {
     for p in ports {
-        out(p, 0);
+        out(p, 0, 0);
     }
 }
 
@@ -100,6 +111,12 @@ fn once(hook: Hook) {
     ns.run("ip neigh add 10.4.0.2 lladdr 02:bb:00:00:00:04 dev swp4");
     ns.run("sysctl -qw net.ipv4.ip_forward=1");
     ns.run("sysctl -qw net.ipv4.conf.all.rp_filter=0");
+    // a device forwards when the kernel has come round to its carrier
+    all_up(&ns, &["swp1", "swp2", "swp3", "swp4", "br0"]);
+    assert!(wait_for(PATIENCE, || {
+        let ports = ns.run("bridge link show");
+        ports.matches("state forwarding").count() == 4
+    }));
     drain(&ports);
     let bridge_mac: [u8; 6] = {
         let text = ns.run("cat /sys/class/net/br0/address");
@@ -116,32 +133,48 @@ fn once(hook: Hook) {
         // the chip has flooded it: the kernel must not send it again ...
         ports[0].queues[QUEUE_COPY].write(&broadcast).unwrap();
         assert!(
-            out(&ports[1], PROBE).is_empty(),
+            out(&ports[1], PROBE, 0).is_empty(),
             "copy left again, round {round}"
         );
         assert!(
-            out(&ports[2], PROBE).is_empty(),
+            out(&ports[2], PROBE, 0).is_empty(),
             "copy left again, round {round}"
         );
         // ... but the kernel's own side of the bridge gets it
-        assert_eq!(read_all(&vm, PROBE), vec![broadcast.clone()]);
+        assert_eq!(
+            come(std::slice::from_ref(&vm), PROBE, 1),
+            vec![broadcast.clone()]
+        );
         // trapped: the kernel floods it, once to each
         ports[0].queues[QUEUE_TRAPPED].write(&broadcast).unwrap();
-        assert_eq!(out(&ports[1], PROBE), vec![broadcast.clone()]);
-        assert_eq!(out(&ports[2], PROBE), vec![broadcast.clone()]);
-        assert!(out(&ports[0], PROBE).is_empty());
-        assert_eq!(read_all(&vm, PROBE), vec![broadcast.clone()]);
+        assert_eq!(out(&ports[1], PROBE, 1), vec![broadcast.clone()]);
+        assert_eq!(out(&ports[2], PROBE, 1), vec![broadcast.clone()]);
+        assert!(out(&ports[0], PROBE, 0).is_empty());
+        assert_eq!(
+            come(std::slice::from_ref(&vm), PROBE, 1),
+            vec![broadcast.clone()]
+        );
         // a copy is consumed: ARP for the bridge's address is answered, once, where it came from
         let arp = arp_request(HOST, [10, 0, 0, 9], [10, 0, 0, 1]);
         ports[0].queues[QUEUE_COPY].write(&arp).unwrap();
-        assert_eq!(out(&ports[0], 0x0806).len(), 1, "ARP answer");
-        assert!(out(&ports[1], 0x0806).is_empty(), "ARP request left again");
+        assert_eq!(out(&ports[0], 0x0806, 1).len(), 1, "ARP answer");
+        assert!(
+            out(&ports[1], 0x0806, 0).is_empty(),
+            "ARP request left again"
+        );
         // routing: trapped goes on, a copy does not
         let packet = udp(bridge_mac, HOST, [10, 0, 0, 9], [10, 4, 0, 2]);
         ports[0].queues[QUEUE_TRAPPED].write(&packet).unwrap();
-        assert_eq!(out(&ports[3], 0x0800).len(), 1, "trapped packet is routed");
+        assert_eq!(
+            out(&ports[3], 0x0800, 1).len(),
+            1,
+            "trapped packet is routed"
+        );
         ports[0].queues[QUEUE_COPY].write(&packet).unwrap();
-        assert!(out(&ports[3], 0x0800).is_empty(), "routed copy left again");
+        assert!(
+            out(&ports[3], 0x0800, 0).is_empty(),
+            "routed copy left again"
+        );
         // users' marks stay theirs
         for p in &ports {
             attach(&ns, p, &mark, &mut tc);

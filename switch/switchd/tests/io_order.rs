@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Kept, Ns, arp_request, wait_for};
+use common::{Kept, Ns, PATIENCE, arp_request, wait_for};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
@@ -211,7 +211,7 @@ fn bench(what: &str) -> Option<Bench> {
     let (order, orders) = mpsc::channel();
     let (sent_to, sent) = mpsc::channel();
     let device = device(&path, stop.clone(), orders, sent_to);
-    let sal = Sal::connect(&path, "test", &Splits::new(), Duration::from_secs(5)).unwrap();
+    let sal = Sal::connect(&path, "test", &Splits::new(), PATIENCE).unwrap();
     let maps: Vec<PlatformPort> = sal.platform().ports.clone();
     let view = SharedView::default();
     let (ports, source) = ns.enter(|| {
@@ -272,16 +272,16 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
     let _first = b.attach();
     b.ns.run("ip link set swp1 up");
     b.event(raw::TND_EV_LINK, [0; 6], 1);
-    assert!(wait_for(Duration::from_secs(5), || b.carrier("swp1")));
+    assert!(wait_for(PATIENCE, || b.carrier("swp1")));
     assert_eq!(b.signals.dead.load(SeqCst), 0);
     b.order.send(Do::Nonsense).unwrap();
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         b.signals.dead.load(SeqCst) == b.attaches
     }));
     // the thread lives, takes what the ports send, and drops it
     b.ns.run("ip addr add 10.0.0.1/24 dev swp1");
     b.ns.try_run("ping -c 1 -W 1 10.0.0.2");
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         b.stats.tx_detached.load(SeqCst) > 0
     }));
     // an Attach that was lost may be said twice
@@ -292,7 +292,7 @@ fn a_dead_ring_is_told_and_the_next_attach_is_taken() {
     let _third = b.attach();
     b.ns.run("ip link set swp2 up");
     b.event(raw::TND_EV_LINK, [0; 6], 2);
-    assert!(wait_for(Duration::from_secs(5), || b.carrier("swp2")));
+    assert!(wait_for(PATIENCE, || b.carrier("swp2")));
     assert_eq!(b.signals.dead.load(SeqCst), 0);
 }
 
@@ -308,7 +308,7 @@ fn bridged(b: &Bench) -> u32 {
     }
     ns.run("ip link set br0 up");
     ns.run("ip addr add 10.0.0.1/24 dev br0");
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         let ports = ns.run("bridge link show");
         ports.matches("state forwarding").count() == 3
     }));
@@ -344,19 +344,23 @@ fn a_late_frame_does_not_move_a_station_back() {
     for (kind, port) in [(raw::TND_EV_LEARN, 1), (raw::TND_EV_MOVE, 2)] {
         order.send(Do::Event(kind, mac, port)).unwrap();
     }
-    let seconds = Duration::from_secs(5);
-    assert!(wait_for(seconds, || entry().contains("dev swp2 extern_learn")));
+    assert!(wait_for(PATIENCE, || entry().contains("dev swp2 extern_learn")));
     let arp = arp_request(mac, [10, 0, 0, 9], [10, 0, 0, 1]);
     // of before the move, and of before the station was known at all
     for (n, event_seq) in [(1, 4), (2, 3)] {
         order.send(Do::Frame(1, event_seq, arp.clone())).unwrap();
-        assert!(wait_for(seconds, || stats.fdb_late.load(SeqCst) == n));
-        assert!(entry().contains("dev swp2 extern_learn"), "{}", entry());
+        assert!(wait_for(PATIENCE, || stats.fdb_late.load(SeqCst) == n));
+        // counted, and then said to the kernel
+        assert!(
+            wait_for(PATIENCE, || entry().contains("dev swp2 extern_learn")),
+            "{}",
+            entry()
+        );
     }
     // newer than the move: the chip does not learn there, and the kernel's word counts
     order.send(Do::Frame(3, 5, arp)).unwrap();
     assert!(
-        wait_for(seconds, || entry().contains("dev swp3")),
+        wait_for(PATIENCE, || entry().contains("dev swp3")),
         "{}",
         entry()
     );
@@ -388,13 +392,10 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
         let arp = arp_request(mac, [10, 0, 0, 100 + n], [10, 0, 0, 1]);
         order.send(Do::LearnAndFrame(mac, 2, arp)).unwrap();
         let mut answers = Vec::new();
-        while let Ok((port, frame)) =
-            sent.recv_timeout(Duration::from_millis(if answers.is_empty() {
-                2000
-            } else {
-                15
-            }))
-        {
+        while let Ok((port, frame)) = sent.recv_timeout(match answers.is_empty() {
+            true => PATIENCE,
+            false => Duration::from_millis(15),
+        }) {
             if frame.starts_with(&mac) {
                 answers.push(port);
             }
@@ -411,7 +412,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
             .contains("02:aa:00:00:00:07 dev swp2 extern_learn")
     );
     order.send(Do::Event(raw::TND_EV_AGE, mac, 2)).unwrap();
-    assert!(wait_for(Duration::from_secs(2), || {
+    assert!(wait_for(PATIENCE, || {
         !ns.run("bridge fdb show br br0")
             .contains("02:aa:00:00:00:07")
     }));
@@ -430,7 +431,7 @@ fn what_is_learned_reaches_the_kernel_before_the_frame() {
     order
         .send(Do::Event(raw::TND_EV_LEARN, [2, 0xaa, 0, 0, 0, 0x98], 1))
         .unwrap();
-    assert!(wait_for(Duration::from_secs(2), || {
+    assert!(wait_for(PATIENCE, || {
         ns.run("bridge fdb show br br0")
             .contains("02:aa:00:00:00:98 dev swp1")
     }));

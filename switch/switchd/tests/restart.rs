@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{Daemon, Kept, Ns, asicd, get, switchd, sync, wait_for};
+use common::{Daemon, Kept, Ns, PATIENCE, all_up, asicd, get, switchd, sync, wait_for};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -14,35 +16,75 @@ use tandem_sal::PlatformPort;
 use tandem_switchd::forward_mark::{ForwardMark, Hook};
 use tandem_switchd::ports::Port;
 
-/// The kernel tells operational states up to a second late (net/core/link_watch.c).
-const LINKWATCH: Duration = Duration::from_millis(1500);
+/// These devices have their IPv6 addresses, which are own ones, and written, when nobody else has turned out to have them.
+fn all_have_ipv6(ns: &Ns, devices: &[&str]) {
+    let has = |device: &&str| {
+        let shown = ns.run(&format!("ip -6 -o addr show dev {device} scope link"));
+        shown.contains("fe80:") && !shown.contains("tentative")
+    };
+    assert!(
+        wait_for(PATIENCE, || devices.iter().all(has)),
+        "{}",
+        ns.run("ip -6 -o addr")
+    );
+}
 
-/// `ip monitor link` in a namespace, until dropped.
-struct LinkMonitor(Child);
+/// `ip monitor link` in a namespace: what it tells between its start and its end, which devices of that name mark.
+struct LinkMonitor<'a> {
+    ns: &'a Ns,
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
 
-impl LinkMonitor {
-    fn start(ns: &Ns) -> Self {
-        let child = Command::new("ip")
-            .args(["netns", "exec", &ns.0, "ip", "monitor", "link"])
+const MARK: &str = "mark0";
+
+impl<'a> LinkMonitor<'a> {
+    fn start(ns: &'a Ns) -> Self {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &ns.0, "ip", "-o", "monitor", "link"])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(200));
-        LinkMonitor(child)
+        let told = BufReader::new(child.stdout.take().unwrap());
+        let (to, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in told.lines() {
+                let _ = to.send(line.unwrap());
+            }
+        });
+        let monitor = LinkMonitor { ns, child, lines };
+        // it listens when it tells of one
+        assert!(wait_for(PATIENCE, || {
+            monitor.mark();
+            let wait = Duration::from_millis(200);
+            std::iter::from_fn(|| monitor.lines.recv_timeout(wait).ok()).any(|l| l.contains(MARK))
+        }));
+        monitor
     }
 
+    fn mark(&self) {
+        let peer = format!("ip link add {MARK} type veth peer name {MARK}p");
+        self.ns.run(&peer);
+        self.ns.run(&format!("ip link del {MARK}"));
+    }
+
+    /// All but the marks.
     fn stop(mut self) -> String {
-        use std::io::Read;
-        let _ = self.0.kill();
-        let mut text = String::new();
-        self.0
-            .stdout
-            .take()
-            .unwrap()
-            .read_to_string(&mut text)
-            .unwrap();
-        let _ = self.0.wait();
-        text
+        self.ns.run("ip link add end0 type veth peer name end1");
+        let mut told = String::new();
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap();
+            if line.contains("end0") {
+                break;
+            }
+            if !line.contains(MARK) && !line.contains("end1") {
+                told += &(line + "\n");
+            }
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.ns.run("ip link del end0");
+        told
     }
 }
 
@@ -72,11 +114,11 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
     ns.run("ip link add br0 type bridge mcast_snooping 0 forward_delay 0");
     ns.run("ip link set swp1 master br0 up");
     ns.run("ip link set br0 up");
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         ns.run("bridge link show").contains("state forwarding")
     }));
     ns.run("bridge fdb add 02:aa:00:00:00:01 dev swp1 master extern_learn");
-    std::thread::sleep(LINKWATCH);
+    all_up(&ns, &["swp1", "br0"]);
     let fdb = ns.run("bridge fdb show");
     let monitor = LinkMonitor::start(&ns);
     let ifindex = first.ifindex;
@@ -87,7 +129,6 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
     assert_eq!(second.ifindex, ifindex);
     second.attach_mark(&mark, &mut tc).unwrap();
     second.set_carrier(true).unwrap();
-    std::thread::sleep(Duration::from_millis(200));
     assert_eq!(monitor.stop(), "", "link messages");
     assert_eq!(ns.run("bridge fdb show"), fdb);
     // somebody else's device of that name is not touched
@@ -97,7 +138,7 @@ fn a_kept_port_keeps_carrier_fdb_and_filters() {
     // the last descriptor takes the netdev with it
     drop(second);
     kept.0.clear();
-    assert!(wait_for(Duration::from_secs(2), || {
+    assert!(wait_for(PATIENCE, || {
         !ns.run("ip -br link").contains("swp1")
     }));
 }
@@ -174,9 +215,10 @@ fn kill_9_is_not_seen_and_writes_nothing_again() {
     }
     ns.run("ip link set br0 up");
     ns.run("ip addr add 10.1.0.254/24 dev br0");
-    assert!(wait_for(Duration::from_secs(10), || {
+    assert!(wait_for(PATIENCE, || {
         hosts[0].try_run("ping -q -c 1 -W 1 10.1.0.2").0
     }));
+    all_have_ipv6(&ns, &["swp3", "br0"]);
     sync(&run);
     let learned = |ns: &Ns| -> Vec<String> {
         let mut l: Vec<String> = ns
@@ -192,13 +234,13 @@ fn kill_9_is_not_seen_and_writes_nothing_again() {
     assert!(fdb.len() >= 2, "{fdb:?}");
     let before = get(&run, "/v1/status").unwrap();
     assert!(before["writes"].as_u64().unwrap() > 10);
-    std::thread::sleep(LINKWATCH);
+    all_up(&ns, &["swp1", "swp2", "swp3", "br0", "fp1", "fp2", "fp3"]);
     let monitor = LinkMonitor::start(&ns);
     let mut daemon = first;
     for round in 0..3 {
         daemon.kill();
         // the chip goes on without it
-        assert!(hosts[0].try_run("ping -q -c 2 -i 0.2 -W 1 10.1.0.2").0);
+        assert!(hosts[0].try_run("ping -q -c 2 -i 0.2 -W 60 10.1.0.2").0);
         daemon = Daemon::start(&switchd, &ns, &run, &[]);
         sync(&run);
         let status = get(&run, "/v1/status").unwrap();
@@ -209,7 +251,7 @@ fn kill_9_is_not_seen_and_writes_nothing_again() {
     }
     assert_eq!(monitor.stop(), "", "link messages");
     let audit: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
-        .post("/v1/audit", &serde_json::json!({"wait_s": 5}))
+        .post("/v1/audit", &serde_json::json!({"wait_s": 60}))
         .unwrap();
     assert_eq!(audit["items"], serde_json::json!([]), "{audit}");
     drop(daemon);
@@ -254,9 +296,10 @@ fn stations_stand_where_they_were_seen_last() {
     ns.run("ip link set br0 up");
     // until the chip has the ports in a domain, the kernel learns by itself: an entry of its own
     sync(&run);
-    assert!(wait_for(Duration::from_secs(10), || {
+    assert!(wait_for(PATIENCE, || {
         hosts[0].try_run("ping -q -c 1 -W 1 10.1.0.2").0
     }));
+    all_have_ipv6(&ns, &["br0"]);
     sync(&run);
     let (m1, m2) = ("02:aa:00:00:00:01", "02:aa:00:00:00:02");
     assert_eq!(kernel_fdb(&ns, m1).as_deref(), Some("swp1"));
@@ -274,7 +317,7 @@ fn stations_stand_where_they_were_seen_last() {
     // switchd dies; h1's address turns up behind swp3
     daemon.kill();
     hosts[2].run(&format!("ip link set eth0 address {m1}"));
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         hosts[2].try_run("ping -q -c 1 -W 1 10.1.0.2").0
     }));
     assert_eq!(chip_fdb(&run, m1).unwrap()["port"], 3);
@@ -308,7 +351,7 @@ fn stations_stand_where_they_were_seen_last() {
     }
     assert!(clsact());
     ns.run("tc qdisc del dev swp1 clsact");
-    assert!(wait_for(Duration::from_secs(8), clsact));
+    assert!(wait_for(PATIENCE, clsact));
     if Hook::best() == Hook::Tcx {
         daemon.kill();
         daemon = Daemon::start(&switchd, &ns, &run, &[]);
@@ -319,7 +362,7 @@ fn stations_stand_where_they_were_seen_last() {
     // a port without link keeps no station, an administratively down one neither
     assert_eq!(kernel_fdb(&ns, m2).as_deref(), Some("swp2"));
     hosts[1].run("ip link set eth0 down");
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         kernel_fdb(&ns, m2).is_none() && chip_fdb(&run, m2).is_none()
     }));
     assert_eq!(
@@ -328,7 +371,7 @@ fn stations_stand_where_they_were_seen_last() {
         "the kernel keeps it"
     );
     ns.run("ip link set swp3 down");
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         kernel_fdb(&ns, m1).is_none() && chip_fdb(&run, m1).is_none()
     }));
     drop(daemon);

@@ -9,11 +9,8 @@
 
 mod common;
 
-use common::{Daemon, Ns, asicd, get, switchd, sync, wait_for};
+use common::{Daemon, Ns, PATIENCE, asicd, get, switchd, sync, wait_for};
 use std::time::{Duration, Instant};
-
-/// For what takes a few seconds on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_neighbour_that_the_chip_uses_is_kept_confirmed() {
@@ -58,18 +55,17 @@ fn a_neighbour_that_the_chip_uses_is_kept_confirmed() {
     ns.run("ip route add 20.0.0.0/8 via 10.2.0.2");
     let state = |addr: &str| ns.run(&format!("ip neigh show {addr}"));
     assert!(
-        wait_for(Duration::from_secs(5), || state("10.2.0.2")
-            .contains("lladdr")),
+        wait_for(PATIENCE, || state("10.2.0.2").contains("lladdr")),
         "{}",
         state("10.2.0.2")
     );
-    assert!(wait_for(Duration::from_secs(5), || {
+    assert!(wait_for(PATIENCE, || {
         hosts[0].try_run("ping -q -c 1 -W 1 10.2.0.2").0
     }));
     // while the chip forwards to it, it is confirmed again and again
     let sent = Instant::now();
     let (mut confirmed, mut was) = (0, true);
-    while sent.elapsed() < PATIENCE && confirmed < 2 {
+    while sent.elapsed() < 2 * PATIENCE && confirmed < 2 {
         hosts[0].run("ping -q -c 4 -i 0.1 10.2.0.2");
         let now = state("10.2.0.2").contains("REACHABLE");
         confirmed += u32::from(now && !was);
@@ -85,9 +81,17 @@ fn a_neighbour_that_the_chip_uses_is_kept_confirmed() {
     // without traffic nobody is asked any more: stale, and it stays so over two readings of hit bits
     let stale = || state("10.2.0.2").contains("STALE");
     assert!(wait_for(PATIENCE, stale), "{}", state("10.2.0.2"));
-    let quiet = uses(&run);
-    std::thread::sleep(Duration::from_secs(5));
-    assert_eq!(uses(&run), quiet, "an unused neighbour was asked for");
-    assert!(stale(), "{}", state("10.2.0.2"));
+    // hit bits of the last packets may be read behind that: a look during which somebody was asked for is taken again, once
+    let quiet = || {
+        let before = uses(&run);
+        std::thread::sleep(Duration::from_secs(5));
+        uses(&run) == before && stale()
+    };
+    assert!(
+        quiet() || quiet(),
+        "an unused neighbour is asked for: {} {}",
+        uses(&run),
+        state("10.2.0.2")
+    );
     let _ = std::fs::remove_dir_all(run);
 }

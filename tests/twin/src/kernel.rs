@@ -179,10 +179,10 @@ impl Rest {
         all.flatten()
     }
 
-    /// Members of a bridge's multicast groups.
-    pub fn members(&self, bridge: u32) -> impl Iterator<Item = &nl::MdbEntry> {
+    /// Members of multicast groups, of this bridge or of all.
+    pub fn members(&self, bridge: Option<u32>) -> impl Iterator<Item = &nl::MdbEntry> {
         let all = self.of(Kind::Mdb).iter().filter_map(move |o| match o {
-            nl::Object::Mdb(m) if m.bridge == bridge => Some(&m.entries),
+            nl::Object::Mdb(m) if bridge.is_none_or(|b| b == m.bridge) => Some(&m.entries),
             _ => None,
         });
         all.flatten()
@@ -288,6 +288,28 @@ impl Rest {
         all.iter().find_map(|o| match o {
             nl::Object::Neigh(n) if n.ifindex == ifindex && n.addr == *addr && n.usable() => n.mac,
             _ => None,
+        })
+    }
+
+    /// What the kernel would answer to this lookup: a route of the tables that every address is looked up in, by the longest
+    /// prefix and then the least metric. A VRF's, one by device or with sources, and what refuses packets it is not asked for here.
+    fn look_up(&self, lookup: &nl::Lookup) -> nl::Found {
+        let routes = self.of(Kind::Route(nl::Family::V6)).iter();
+        let routes = routes.filter_map(|o| match o {
+            nl::Object::Route(r) => Some(r),
+            _ => None,
+        });
+        let leads = |r: &&nl::Route| {
+            let here = r.table >= 254 && r.src.is_none() && lookup.oif == 0 && lookup.src.is_none();
+            here && r.dst.contains(&std::net::IpAddr::V6(lookup.dst))
+        };
+        let best = routes
+            .filter(leads)
+            .max_by_key(|r| (r.table, r.dst.prefix_len(), std::cmp::Reverse(r.metric)));
+        best.cloned().ok_or_else(|| nl::Error {
+            request: "look up routes",
+            errno: rustix::io::Errno::NETUNREACH.raw_os_error(),
+            extack: String::new(),
         })
     }
 
@@ -607,6 +629,18 @@ impl Questions for Asking {
     fn step(&mut self, each: &mut dyn FnMut(nl::Object)) -> nl::Result<nl::Step> {
         std::mem::take(&mut self.objects).into_iter().for_each(each);
         Ok(nl::Step::Done { interrupted: false })
+    }
+
+    fn lookups(
+        &mut self,
+        all: &[nl::Lookup],
+        each: &mut dyn FnMut(usize, nl::Found),
+    ) -> nl::Result<usize> {
+        let at = self.kernel.at();
+        let rest = self.kernel.prepared.rest(at);
+        let found = |(i, lookup): (usize, &nl::Lookup)| each(i, rest.look_up(lookup));
+        all.iter().enumerate().for_each(found);
+        Ok(all.len())
     }
 
     fn settle(&mut self) -> nl::Result<()> {

@@ -111,10 +111,20 @@ impl NextHop {
         self.dark
     }
 
-    /// It leaves a bridge, and at this later rest by no port that forwards.
+    /// It leaves a bridge, and at this later rest by no port that forwards. One that has left the bridge counts where that has no carrier
+    /// since.
     #[must_use]
-    pub fn is_shut_at(&self, later: &Rest, ports: &[Port]) -> bool {
-        let shut = |(port, _): &Exit| netdev(*port, later, ports).is_some_and(is_shut);
+    pub fn is_shut_at(&self, rest: &Rest, later: &Rest, ports: &[Port]) -> bool {
+        let carries = |rest: &Rest, i| rest.link(i).map(|l| l.admin_up() && l.carrier());
+        let has_lost = |i| carries(rest, i) == Some(true) && carries(later, i) == Some(false);
+        let left = |was: &nl::Link, is: &nl::Link| {
+            was.brport.is_some() && was.master != is.master && has_lost(was.master)
+        };
+        let shut = |(port, _): &Exit| {
+            let is = netdev(*port, later, ports);
+            let both = netdev(*port, rest, ports).zip(is);
+            is.is_some_and(is_shut) || both.is_some_and(|(was, is)| left(was, is))
+        };
         self.exits.iter().all(shut)
     }
 
@@ -387,8 +397,10 @@ pub fn is_unknown_to_group(group: IpAddr, port: u16, rest: &Rest, ports: &[Port]
         let mut all = 1..=ports.len() as u16;
         all.any(|n| is_port(n, i) && has_unknown_setting(n, rest, ports))
     };
-    let bridge = inside(port, rest, ports);
-    let mut members = bridge.into_iter().flat_map(|b| rest.members(b));
+    let at = netdev(port, rest, ports).map_or(0, |l| l.index);
+    // by a bond, or a VLAN interface, it may be in any
+    let bridge = inside(port, rest, ports).filter(|b| *b != at);
+    let mut members = rest.members(bridge);
     members.any(|m| m.group == nl::MdbGroup::Ip(group) && unknown(m.ifindex))
 }
 

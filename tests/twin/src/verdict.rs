@@ -12,7 +12,7 @@
 //! | one frame | none: it came in by a port that is down at this rest, whose routes lead there | other next hop |
 //! | nothing, or some: the others went into ports that are down at one of these rests | what would have left is an answer | lost |
 //! | nothing, or a part of a flood | routed into a bridge that is down at a later rest | lost |
-//! | nothing | routed into a bridge by a port of it that does not forward at a later rest | lost |
+//! | nothing | routed into a bridge by a port of it that does not forward at a later rest, or has left it without a carrier | lost |
 //! | nothing | none, as it may have kept an ICMP error back, and is never silent there | wrong |
 //! | nothing, or some of the frames of a flood | its tables were emptied, and it is being programmed again | dark |
 //! | anything else | | wrong |
@@ -438,7 +438,8 @@ pub fn judge_early(passed: &Passed, newest: &Rest, case: &Case<'_>) -> Option<Ve
 /// flooded by the ports that are left, as one goes after the other (net/bridge/br_stp_if.c `br_stp_disable_bridge`). Dropped is as well
 /// what one of the route's next hops sends by a bridge's port that does not forward at that rest: the bridge loses its carrier
 /// with the last one that does, and its neighbours are forgotten after that (net/bridge/br_stp.c `br_port_state_selection`,
-/// net/core/link_watch.c `linkwatch_do_dev`).
+/// net/core/link_watch.c `linkwatch_do_dev`), up to a second later. So it is where the last one that has a carrier leaves the bridge, whose
+/// stations go with it (net/bridge/br_if.c `del_nbp`).
 #[must_use]
 pub fn judge_shut(passed: &Passed, later: &Rest, case: &Case<'_>) -> Option<Verdict> {
     let silent = passed.out.is_empty();
@@ -460,8 +461,16 @@ pub fn judge_shut(passed: &Passed, later: &Rest, case: &Case<'_>) -> Option<Verd
     };
     let next_hop = |way: &paths::Way| paths::next_hop(way, &packet, rest, ports);
     let by_it = |way: &paths::Way| next_hop(way).is_some_and(|n| n.is(&kernel));
+    let into_bridge = |way: &paths::Way| {
+        let link = rest.link(way.ifindex);
+        let below = link.and_then(|l| rest.link(l.lower));
+        let mut all = [link, below].into_iter().flatten();
+        all.any(|l| matches!(l.kind, nl::LinkKind::Bridge(_)))
+    };
     let shut_since = |way: &paths::Way| {
-        !way.ignored && next_hop(way).is_some_and(|n| n.lives() && n.is_shut_at(later, ports))
+        !way.ignored
+            && into_bridge(way)
+            && next_hop(way).is_some_and(|n| n.lives() && n.is_shut_at(rest, later, ports))
     };
     let mut routes = paths::candidates(&packet, rest).into_iter();
     let known = routes.any(|r| {

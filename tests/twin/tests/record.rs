@@ -1,4 +1,5 @@
-//! The recorder against the kernel that runs here. Needs root: without it each test says so and passes.
+//! The recorder against the kernel that runs here. Needs root: without it each test says so and passes. A program of
+//! its own: how long it waits for the kernel is by the clock, which the plays beside it would take their time from.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeSet;

@@ -87,6 +87,10 @@ pub struct Up {
     /// The chip: a name of profiles/*.toml, or a file
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
+    /// Whose the VLANs are, with a console, swcli: kernel (switchd, and swcfgd beside it: a bridge and VLAN interfaces of the
+    /// kernel) or chip (swcfgd in its place: a VLAN database of its own) [default: the kernel's, by ip and bridge alone]
+    #[arg(long, value_enum)]
+    pub engine: Option<Engine>,
     /// Cable a front-panel port: swp1=eth3, swp1=eth3@NAMESPACE, swp2=tap:NAME, swp3=pcap:IN,OUT[,timed|fast],
     /// swp4=dgram:LOCAL,REMOTE (Unix datagram sockets, as QEMU's -netdev dgram)
     #[arg(long = "port", value_name = "SWPN=CABLE")]
@@ -94,7 +98,7 @@ pub struct Up {
     /// Split a port of a cage into 2 or 4: swp1=4; its neighbours are disabled
     #[arg(long = "split", value_name = "SWPN=PARTS")]
     pub splits: Vec<String>,
-    /// All that in a file (profile, policy, faults, [ports], [split], [storm.swpN]); options win over the file
+    /// All that in a file (profile, engine, policy, faults, [ports], [split], [storm.swpN]); options win over the file
     #[arg(short, long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// When something does not fit: trap (correct, slow) or fail (flag only; loses packets, for teaching)
@@ -125,13 +129,34 @@ impl Up {
     }
 }
 
-/// One of the two daemons.
+/// One of the daemons.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Daemon {
     /// The software ASIC
     Asicd,
-    /// The control plane
+    /// The control plane: switchd, or with engine chip swcfgd
     Switchd,
+    /// The console of engine kernel
+    Swcfgd,
+}
+
+/// Whose the VLANs are.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// The kernel's
+    Kernel,
+    /// The appliance's
+    Chip,
+}
+
+impl Engine {
+    /// As the file spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Engine::Kernel => "kernel",
+            Engine::Chip => "chip",
+        }
+    }
 }
 
 /// What happens when something does not fit.

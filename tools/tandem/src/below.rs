@@ -45,7 +45,8 @@ pub fn end_asicd(instance: &Instance, pid: u32) -> Result<String> {
 /// One that was started otherwise, or by an earlier version, may have no deadline where a new one would.
 fn runs_already(pid: u32, words: &[String], status: &Value) -> String {
     let asked = words.iter().any(|w| w == FLOW_DEADLINE);
-    let more = match status["deadline"].is_null() && !asked {
+    let never = status.is_object() && status["deadline"].is_null();
+    let more = match never && !asked {
         true => {
             format!(", without a deadline: a new one has {DEADLINE_S} s (openflow down, then up)")
         }
@@ -72,7 +73,8 @@ pub fn up_asicd(
                 "asicd of instance {name} runs with other options: tandem --name {name} openflow down first"
             ),
             Some(_) => {
-                let status = status_of(instance, Daemon::Asicd)?;
+                // one that does not say it is no reason not to go on
+                let status = status_of(instance, Daemon::Asicd).unwrap_or_default();
                 return Ok((runs_already(pid, words, &status), None));
             }
         }
@@ -83,7 +85,7 @@ pub fn up_asicd(
     if !words.iter().any(|w| w == FLOW_DEADLINE) {
         all.extend([FLOW_DEADLINE.to_owned(), DEADLINE_S.to_owned()]);
     }
-    let (mut child, from) = start(instance, &all, Daemon::Asicd)?;
+    let (mut child, from) = start(instance, &all, Daemon::Asicd, Daemon::Asicd.name())?;
     // who asks for it to end has to know that it is ours
     let lines = [child.id().to_string()].into_iter().chain(words.to_vec());
     let text: String = lines.map(|l| l + "\n").collect();

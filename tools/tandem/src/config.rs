@@ -21,6 +21,9 @@ pub struct Config {
     /// Chip profile
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// `kernel` or `chip`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
     /// `trap` or `fail`
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
@@ -47,21 +50,26 @@ pub struct Config {
 
 impl Config {
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        let text = match fs::read_to_string(path) {
+            // what can't be read now may be readable later; what is no text stays so
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                bail!(Usage(format!("{}: {e}", path.display())))
+            }
+            text => text.with_context(|| format!("read {}", path.display()))?,
+        };
         let config: Config = toml::from_str(&text)
             .map_err(|e| Usage(format!("{}: {}", path.display(), e.message())))?;
         for (name, cable) in &config.ports {
             check_port(name, cable)?;
         }
-        if let Some(p) = config
-            .policy
-            .as_deref()
-            .filter(|p| !["trap", "fail"].contains(p))
-        {
-            bail!(Usage(format!(
-                "{}: policy is trap or fail, not {p}",
-                path.display()
-            )));
+        for (what, said, words) in [
+            ("engine", &config.engine, ["kernel", "chip"]),
+            ("policy", &config.policy, ["trap", "fail"]),
+        ] {
+            if let Some(said) = said.as_deref().filter(|s| !words.contains(s)) {
+                let ([a, b], path) = (words, path.display());
+                bail!(Usage(format!("{path}: {what} is {a} or {b}, not {said}")));
+            }
         }
         if let Some(s) = config.flow_deadline {
             tandem_mgmt::deadline::parse(&s.to_string())
@@ -93,6 +101,9 @@ impl Config {
         };
         if let Some(p) = &up.profile {
             config.profile = Some(p.clone());
+        }
+        if let Some(e) = up.engine {
+            config.engine = Some(e.as_str().into());
         }
         if let Some(p) = up.policy {
             config.policy = Some(p.as_str().into());
@@ -127,8 +138,48 @@ impl Config {
         if let Some(log) = &config.log {
             tandem_mgmt::log::check(log).map_err(Usage)?;
         }
+        if config.is_chip()
+            && (config.policy.is_some() || !config.split.is_empty() || !config.storm.is_empty())
+        {
+            bail!(Usage(
+                "engine chip has no policy, split ports or storm limits: those are switchd's"
+                    .into()
+            ));
+        }
         config.paths_are_absolute()?;
         Ok(config)
+    }
+
+    fn engine(&self) -> &str {
+        self.engine.as_deref().unwrap_or("kernel")
+    }
+
+    /// Are the VLANs the appliance's?
+    pub fn is_chip(&self) -> bool {
+        self.engine() == "chip"
+    }
+
+    /// The daemons of such a switch, in the order in which they start.
+    pub fn daemons(&self) -> Vec<Daemon> {
+        let mut all = vec![Daemon::Asicd, Daemon::Switchd];
+        // without a word about it the kernel is ruled by `ip` and `bridge` alone
+        if self.has_console() {
+            all.push(Daemon::Swcfgd);
+        }
+        all
+    }
+
+    /// Has it engine kernel's console, beside switchd?
+    pub fn has_console(&self) -> bool {
+        self.engine.as_deref() == Some("kernel")
+    }
+
+    /// The program that is this daemon.
+    pub fn program(&self, daemon: Daemon) -> &'static str {
+        match daemon {
+            Daemon::Switchd if self.is_chip() => "swcfgd",
+            _ => daemon.name(),
+        }
     }
 
     /// Makes it independent of the folder that `tandem up` was called from.
@@ -187,6 +238,12 @@ impl Config {
             (asicd, "latency", latency(self), latency(wanted)),
             (asicd, "faults", faults(self), faults(wanted)),
             (asicd, "flow_deadline", deadline(self), deadline(wanted)),
+            (
+                switchd,
+                "engine",
+                self.engine().to_owned(),
+                wanted.engine().to_owned(),
+            ),
             // a switchd that starts could split anew, but not under what the chip holds of the one before
             (true, "split", split(self), split(wanted)),
             (
@@ -244,6 +301,7 @@ impl Config {
                     }
                 }
             }
+            Daemon::Swcfgd => w.extend(["--engine".into(), "kernel".into()]),
             // it has its own: tandem openflow up
             Daemon::Ofagentd => {}
         }
@@ -412,6 +470,7 @@ pub mod tests {
     fn up(file: Option<PathBuf>, ports: &[&str]) -> Up {
         Up {
             profile: None,
+            engine: None,
             ports: ports.iter().map(|p| (*p).to_owned()).collect(),
             file,
             policy: None,
@@ -430,6 +489,57 @@ pub mod tests {
         let i = Instance::in_dir(&dir, "t").unwrap();
         i.create_dir().unwrap();
         (dir, i)
+    }
+
+    #[test]
+    fn the_engine_says_which_daemon_it_is() {
+        let (dir, i) = instance("engine");
+        let file = dir.join("a.toml");
+        let read = |text: &str| {
+            fs::write(&file, text).unwrap();
+            Config::resolve(&i, &up(Some(file.clone()), &[]))
+        };
+        let c = read("engine = \"chip\"\nlog = \"debug\"\n").unwrap();
+        assert_eq!(
+            (c.program(Daemon::Asicd), c.program(Daemon::Switchd)),
+            ("asicd", "swcfgd")
+        );
+        assert_eq!(
+            c.words(&i, Daemon::Switchd),
+            ["--name", "t", "--log", "debug"]
+        );
+        let other = Config::default().other_than(&c, false, true).unwrap();
+        assert!(other.contains("engine kernel, not chip"), "{other}");
+        for more in [
+            "policy = \"trap\"\n",
+            "[split]\nswp1 = 4\n",
+            "[storm.swp1]\nbroadcast = 5\n",
+        ] {
+            let said = read(&format!("engine = \"chip\"\n{more}"))
+                .unwrap_err()
+                .to_string();
+            assert!(said.contains("engine chip has no policy"), "{said}");
+        }
+        let said = read("engine = \"asic\"\n").unwrap_err().to_string();
+        assert!(
+            said.ends_with("engine is kernel or chip, not asic"),
+            "{said}"
+        );
+        assert_eq!(Config::default().program(Daemon::Switchd), "switchd");
+        // a console of its own is beside switchd only where it was asked for
+        let two = [Daemon::Asicd, Daemon::Switchd];
+        assert_eq!(
+            (Config::default().daemons(), c.daemons()),
+            (two.into(), two.into())
+        );
+        let c = read("engine = \"kernel\"\npolicy = \"trap\"\n").unwrap();
+        assert_eq!(c.daemons(), [two[0], two[1], Daemon::Swcfgd]);
+        assert_eq!(c.program(Daemon::Switchd), "switchd");
+        assert_eq!(
+            c.words(&i, Daemon::Swcfgd),
+            ["--name", "t", "--engine", "kernel"]
+        );
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]
@@ -622,6 +732,12 @@ pub mod tests {
             assert!(e.is::<Usage>(), "{text}: {e}");
             assert!(!e.to_string().contains('\n'), "{e}");
         }
+        // what is no text stays so; what is not there may come
+        fs::write(&file, b"\xff\xfe").unwrap();
+        let read = || Config::resolve(&i, &up(Some(file.clone()), &[])).unwrap_err();
+        assert!(read().is::<Usage>());
+        fs::remove_file(&file).unwrap();
+        assert!(!read().is::<Usage>());
         for port in ["swp1", "swp0=x", "eth0=x", "swp1="] {
             assert!(Config::resolve(&i, &up(None, &[port])).is_err(), "{port}");
         }

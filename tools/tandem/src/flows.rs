@@ -35,7 +35,7 @@ fn counted(v: &Value, what: &str) -> String {
     match v["place"].is_null() {
         true => of(""),
         false if unknown("hardware_") => format!(
-            "not known: the chip did not count them all; {} by the software",
+            "not known: the chip did not count them all, or can't be asked; {} by the software",
             of("software_")
         ),
         false => format!(
@@ -287,7 +287,7 @@ mod tests {
                 "why           1 of 2 rules: in IS2",
                 "cost          2 IS2 lines (2040 of 2044 free)",
                 "packets       12: 10 by the chip, 2 by the software",
-                "bytes         not known: the chip did not count them all; 120 by the software",
+                "bytes         not known: the chip did not count them all, or can't be asked; 120 by the software",
                 "timeouts      idle 10 s, 1.5 s so far; hard none",
                 "used          1.5 s ago, came 3.0 s ago",
                 "rules         2",

@@ -1,4 +1,4 @@
-//! `tandem up` and `tandem down`: starts and stops the two daemons of an instance, and is idempotent.
+//! `tandem up` and `tandem down`: starts and stops the daemons of an instance, and is idempotent.
 
 use crate::args::{Daemon as DaemonArg, Up};
 use crate::below::own_asicd;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -26,13 +27,13 @@ const POLL: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Beside this program, else on the PATH.
-fn program(daemon: Daemon) -> PathBuf {
+fn program(name: &str) -> PathBuf {
     let beside = std::env::current_exe()
         .ok()
-        .and_then(|p| Some(p.parent()?.join(daemon.name())));
+        .and_then(|p| Some(p.parent()?.join(name)));
     beside
         .filter(|p| p.is_file())
-        .unwrap_or_else(|| daemon.name().into())
+        .unwrap_or_else(|| name.into())
 }
 
 /// A daemon's last words: what it wrote to its log since `from`, the last line; of a refused command line what is wrong
@@ -63,8 +64,13 @@ fn last_words(log: &Path, from: u64) -> String {
         .to_owned()
 }
 
-/// Starts a daemon with its command line; how long its log was before.
-pub fn start(instance: &Instance, words: &[String], daemon: Daemon) -> Result<(Child, u64)> {
+/// Starts a daemon, which is this program, with its command line; how long its log was before.
+pub fn start(
+    instance: &Instance,
+    words: &[String],
+    daemon: Daemon,
+    name: &str,
+) -> Result<(Child, u64)> {
     let log = instance.log_file(daemon);
     let file = OpenOptions::new()
         .create(true)
@@ -73,7 +79,7 @@ pub fn start(instance: &Instance, words: &[String], daemon: Daemon) -> Result<(C
         .open(&log)
         .with_context(|| format!("write {}", log.display()))?;
     let from = file.metadata()?.len();
-    let mut command = command(instance, words, daemon);
+    let mut command = command(instance, words, name);
     let child = command
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
@@ -81,13 +87,13 @@ pub fn start(instance: &Instance, words: &[String], daemon: Daemon) -> Result<(C
         // out of the terminal's foreground group: ^C ends the shell's command, not the switch
         .process_group(0)
         .spawn()
-        .with_context(|| format!("start {daemon} ({})", program(daemon).display()))?;
+        .with_context(|| format!("start {name} ({})", program(name).display()))?;
     Ok((child, from))
 }
 
 /// A daemon in its own working directory, with the same directory of instances as here.
-fn command(instance: &Instance, words: &[String], daemon: Daemon) -> Command {
-    let mut command = Command::new(program(daemon));
+fn command(instance: &Instance, words: &[String], name: &str) -> Command {
+    let mut command = Command::new(program(name));
     command
         .args(words)
         .env("TANDEM_RUN", instance.base())
@@ -98,8 +104,20 @@ fn command(instance: &Instance, words: &[String], daemon: Daemon) -> Command {
 
 fn is_ready(daemon: Daemon, status: &Value) -> bool {
     match daemon {
-        Daemon::Asicd | Daemon::Ofagentd => !status.is_null(),
+        Daemon::Asicd | Daemon::Ofagentd | Daemon::Swcfgd => !status.is_null(),
         Daemon::Switchd => status.pointer("/sync/phase").is_some_and(|p| p == "steady"),
+    }
+}
+
+/// A daemon's status; null: it does not answer, or is slow.
+fn asked(instance: &Instance, daemon: Daemon) -> Value {
+    match daemon {
+        // its socket is the console's: who gets in there is served
+        Daemon::Swcfgd => match UnixStream::connect(instance.socket(daemon)) {
+            Ok(_) => json!({"pid": instance.running(daemon).ok().flatten()}),
+            Err(_) => Value::Null,
+        },
+        daemon => status_of(instance, daemon).unwrap_or(Value::Null),
     }
 }
 
@@ -113,7 +131,7 @@ pub fn wait_ready(
 ) -> Result<Value> {
     loop {
         // a daemon that has just bound its socket may refuse or be slow; only its end or our time limit count
-        let status = status_of(instance, daemon).unwrap_or(Value::Null);
+        let status = asked(instance, daemon);
         // nor is it ready because another one answers
         if is_ready(daemon, &status) && status["pid"] == child.id() {
             return Ok(status);
@@ -154,7 +172,7 @@ pub fn wait_ready(
 /// pid file for some more milliseconds and answers no more: that is none.
 pub fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Option<u32>> {
     while let Some(pid) = instance.running(daemon)? {
-        let status = status_of(instance, daemon).unwrap_or(Value::Null);
+        let status = asked(instance, daemon);
         if is_ready(daemon, &status) {
             return Ok(Some(pid));
         }
@@ -175,12 +193,14 @@ fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Res
     let daemon = match daemon {
         DaemonArg::Asicd => Daemon::Asicd,
         DaemonArg::Switchd => Daemon::Switchd,
+        DaemonArg::Swcfgd => Daemon::Swcfgd,
     };
-    let path = program(daemon);
+    let name = config.program(daemon);
+    let path = program(name);
     let error = Command::new(&path)
         .args(config.words(instance, daemon))
         .exec();
-    Err(error).with_context(|| format!("start {daemon} ({})", path.display()))
+    Err(error).with_context(|| format!("start {name} ({})", path.display()))
 }
 
 /// What is known of a switch that others started (systemd): its policy; for the rest it is taken as wanted.
@@ -230,21 +250,22 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     }
     let mut actions = Vec::new();
     let last = fs::read(instance.config_file()).ok();
-    let mut asicd = None;
-    for daemon in [Daemon::Asicd, Daemon::Switchd] {
+    let mut started = Vec::new();
+    for daemon in config.daemons() {
+        let name = config.program(daemon);
         if let Some(pid) = serving(instance, daemon, end)? {
-            actions.push(format!("{daemon} runs already (pid {pid})"));
+            actions.push(format!("{name} runs already (pid {pid})"));
             continue;
         }
-        let (mut child, from) = start(instance, &config.words(instance, daemon), daemon)?;
+        let (mut child, from) = start(instance, &config.words(instance, daemon), daemon, name)?;
         let status = match wait_ready(instance, daemon, &mut child, from, end) {
             Ok(status) => status,
             Err(e) => {
                 // no switch without its daemon: the chip that this call has started goes, too
-                if matches!(child.try_wait(), Ok(Some(_)))
-                    && let Some(pid) = asicd
-                {
-                    end_daemon(instance, Daemon::Asicd, pid)?;
+                if matches!(child.try_wait(), Ok(Some(_))) && !started.is_empty() {
+                    for (daemon, pid) in started.into_iter().rev() {
+                        end_daemon(instance, daemon, pid)?;
+                    }
                     // a start that failed is not what `tandem up` alone repeats
                     match &last {
                         Some(text) => replace(&instance.config_file(), text)?,
@@ -256,21 +277,22 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
         };
         save(instance, &config)?;
         let detail = match daemon {
-            Daemon::Asicd => {
-                asicd = Some(child.id());
-                format!(
-                    "chip {}, {} ports, {} cabled",
-                    config.profile(),
-                    cell(&status["ports"]),
-                    config.ports.len()
-                )
+            Daemon::Asicd => format!(
+                "chip {}, {} ports, {} cabled",
+                config.profile(),
+                cell(&status["ports"]),
+                config.ports.len()
+            ),
+            Daemon::Switchd | Daemon::Swcfgd if name == "swcfgd" => {
+                format!("its console: swcli --name {}", instance.name())
             }
-            Daemon::Switchd | Daemon::Ofagentd => format!(
+            Daemon::Switchd | Daemon::Ofagentd | Daemon::Swcfgd => format!(
                 "policy {}",
                 status.pointer("/sync/policy").map(cell).unwrap_or_default()
             ),
         };
-        actions.push(format!("{daemon} started (pid {}): {detail}", child.id()));
+        started.push((daemon, child.id()));
+        actions.push(format!("{name} started (pid {}): {detail}", child.id()));
     }
     report(instance, &actions, out)
 }
@@ -299,6 +321,18 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
         );
     }
     let before = Config::own(instance)?;
+    if before.is_chip() {
+        bail!(
+            "instance {} has engine chip, which splits no ports",
+            instance.name()
+        );
+    }
+    if before.has_console() {
+        bail!(
+            "instance {name} has a console, which knows the ports that it began with: tandem --name {name} down, then up --split",
+            name = instance.name()
+        );
+    }
     let mut config = before.clone();
     match parts {
         Some(parts) => {
@@ -319,6 +353,7 @@ pub fn split(instance: &Instance, port: &str, parts: Option<u16>, out: Out) -> R
             instance,
             &config.words(instance, Daemon::Switchd),
             Daemon::Switchd,
+            config.program(Daemon::Switchd),
         )?;
         // of each attempt: what the first has used up is not missing to the second
         let end = Instant::now() + PATIENCE + PATIENCE;
@@ -376,8 +411,12 @@ fn ended(process: &OwnedFd, within: Duration) -> Result<bool> {
 /// `tandem down`: switchd first, so that nothing drives a chip that is going away.
 pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
     let mut actions = Vec::new();
-    for daemon in [Daemon::Switchd, Daemon::Asicd] {
+    for daemon in [Daemon::Swcfgd, Daemon::Switchd, Daemon::Asicd] {
         let Some(pid) = instance.running(daemon)? else {
+            // most switches have no console
+            if daemon == Daemon::Swcfgd {
+                continue;
+            }
             actions.push(format!("{daemon} does not run"));
             continue;
         };
@@ -436,7 +475,7 @@ mod tests {
     fn a_daemon_has_the_directory_of_who_starts_it() {
         let i = Instance::in_dir(Path::new("/x/run"), "t").unwrap();
         for daemon in [Daemon::Asicd, Daemon::Switchd] {
-            let c = command(&i, &[], daemon);
+            let c = command(&i, &[], daemon.name());
             let run = c.get_envs().find(|(k, _)| *k == "TANDEM_RUN").unwrap();
             assert_eq!(run.1, Some("/x/run".as_ref()));
             assert_eq!(c.get_current_dir(), Some(Path::new("/")));

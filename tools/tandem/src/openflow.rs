@@ -479,7 +479,8 @@ fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     }
     let mut words = vec!["--name".to_owned(), instance.name().to_owned()];
     words.extend(own);
-    let (mut child, from) = match start(instance, &words, Daemon::Ofagentd) {
+    let (mut child, from) = match start(instance, &words, Daemon::Ofagentd, Daemon::Ofagentd.name())
+    {
         Ok(started) => started,
         Err(e) => return Err(without(instance, chip, e)),
     };

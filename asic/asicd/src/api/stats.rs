@@ -96,7 +96,11 @@ fn attachment(slot: &PortSlot) -> String {
 /// `GET /v1/ports`.
 pub fn ports(asic: &mut Asic) -> Vec<Value> {
     let mut rows = Vec::with_capacity(asic.ports.len());
-    for (slot, tx) in asic.ports.iter_mut().zip(&asic.out.tx) {
+    let runs = asic.fw.profile().ports.iter();
+    let speeds: Vec<u32> = runs
+        .flat_map(|run| (0..run.count).map(|_| run.speed_mbps))
+        .collect();
+    for ((slot, tx), most) in asic.ports.iter_mut().zip(&asic.out.tx).zip(speeds) {
         let cable_rx = slot.rx.as_mut().map(|rx| rx.stats()).unwrap_or_default();
         let cable_tx = tx.as_ref().map(|tx| tx.stats()).unwrap_or_default();
         let mut c = PortCounters::default();
@@ -139,6 +143,7 @@ pub fn ports(asic: &mut Asic) -> Vec<Value> {
             "link": slot.link.up,
             "blinks": asic.fw.blinks(slot.number),
             "speed_mbps": slot.link.speed_mbps,
+            "max_speed_mbps": most,
             "counters": c,
         }));
     }
@@ -200,6 +205,7 @@ pub fn replication(asic: &Asic) -> Value {
         "references": f.sent.saturating_sub(f.frames),
         "tag_changes": f.tag_changes,
         "tag_changes_max": f.most_tag_changes,
+        "tag_changes_stacked": f.stacked_tag_changes,
     })
 }
 

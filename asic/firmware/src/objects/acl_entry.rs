@@ -82,6 +82,7 @@ fn worst(fw: &Firmware, width: Width) -> Vec<Cost> {
         AclStage::Egress,
         AclStage::Flow,
         AclStage::FlowClass,
+        AclStage::FlowEgress,
     ] {
         let one = fw.pools.rule(stage, width);
         match all.iter_mut().find(|n| n.pool == one.pool) {
@@ -277,9 +278,13 @@ impl Object for AclEntry {
             return Err(DEPEND);
         }
         let stage = acl.table(e.table).map(|t| t.stage);
-        if stage == Some(AclStage::FlowClass) {
-            let rows = fw.pools.rows(AclStage::FlowClass);
-            let can = self.slots(fw).slots != 0 && rows.is_some_and(|r| r.classifies(e));
+        if let Some(stage @ (AclStage::FlowClass | AclStage::FlowEgress)) = stage {
+            let rows = fw.pools.rows(stage);
+            let can = rows.is_some_and(|r| match stage {
+                AclStage::FlowClass => r.classifies(e),
+                _ => r.forms(e),
+            });
+            let can = can && self.slots(fw).slots != 0;
             return if can { Ok(()) } else { Err(UNSUPPORTED) };
         }
         if e.vid == raw::TND_ACL_VID_NONE {

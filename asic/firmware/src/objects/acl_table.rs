@@ -50,7 +50,12 @@ impl Object for AclTable {
             return Err(EXISTS);
         }
         let stage = AclStage::from_abi(self.0.stage).ok_or(INVALID)?;
-        if stage == AclStage::FlowClass && !fw.profile().classifies_flows() {
+        let can = match stage {
+            AclStage::FlowClass => fw.profile().classifies_flows(),
+            AclStage::FlowEgress => fw.profile().forms_flows(),
+            _ => true,
+        };
+        if !can {
             return Err(UNSUPPORTED);
         }
         fw.take(PoolId::AclTable, 1)?;

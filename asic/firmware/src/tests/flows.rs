@@ -397,14 +397,16 @@ fn which_chips_have_flow_ports() {
     }
 }
 
-/// What flow ports hand to the CPU: of the T1040 what its two ports to it carry.
+/// What flow ports hand to the CPU: of the T1040 what its two ports to it carry, of the 7500E a link's.
 #[test]
 fn what_comes_to_the_cpu() {
     for name in Profile::names() {
         let p = Profile::builtin(name).unwrap();
         let flow = p.class_policer(TND_TC_FLOW);
+        let mbps = u64::from(flow.rate_pps) * 84 * 8 / 1_000_000;
         match name {
-            "nxp-t1040" => assert_eq!(u64::from(flow.rate_pps) * 84 * 8 / 1_000_000, 4_999),
+            "nxp-t1040" => assert_eq!(mbps, 4_999),
+            "arista-7500e" => assert_eq!(mbps, 999),
             _ => assert_eq!(flow, p.class_policer(TND_TC_DATA), "{name}"),
         }
         assert!(p.traps.flow.is_some(), "{name}");

@@ -6,6 +6,7 @@ mod faulty;
 mod fill;
 mod fixed;
 mod flow_class;
+mod flow_egress;
 mod flows;
 mod full;
 mod lag;

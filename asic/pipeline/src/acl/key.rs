@@ -64,6 +64,14 @@ pub(super) fn set_tag(key: &mut Words, tag: Option<Tag>) {
     key[word::META] = key[word::META] & !0x0000_ffff_0000_ff00 | tag_bits(tag);
 }
 
+/// The fields of a frame that leaves a port: where it came in, its destination, and the tag that it has on its way.
+pub(super) fn on_its_way(ingress: u16, dst: &Mac, tag: Option<Tag>) -> Words {
+    let mut w = [0; WORDS];
+    w[word::DST_MAC] = mac(dst);
+    w[word::META] = u64::from(ingress) << 16 | tag_bits(tag);
+    w
+}
+
 /// Tag control and kind of tag, in place.
 fn tag_bits(tag: Option<Tag>) -> u64 {
     match tag {

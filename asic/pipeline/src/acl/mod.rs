@@ -10,7 +10,7 @@
 
 pub mod key;
 
-use key::{fields, is_whole, mac, set_class, set_tag};
+use key::{fields, is_whole, mac, on_its_way, set_class, set_tag};
 use tandem_abi::raw;
 use tandem_packet::{EtherType, L3, Mac, Tag};
 use tandem_tables::tcam::{FrameKind, WORDS, Words, word};
@@ -517,6 +517,15 @@ impl<S: Sink> Run<'_, '_, S> {
         let key = self.acl.key.as_ref()?;
         let rule = first_match(self.st, self.sink, bind, key, stage)?;
         Some((rule.act, rule.body.ports))
+    }
+
+    /// The rule about a frame of a flow port that leaves a port, with the tag that it has on its way: list, priority, what it does.
+    pub(crate) fn look_up_form(&self, bind: Bound, tag: Option<Tag>) -> Option<(u32, u32, Act)> {
+        let table = self.st.acl.tables.at(bind.slot)?;
+        let kind = FrameKind::of(self.eth.ethertype.0);
+        let key = on_its_way(self.from, &self.eth.dst, tag);
+        let (priority, rule) = table.rules.lookup(kind, &key)?;
+        Some((table.id, priority, rule.act))
     }
 
     /// The frame is classified so: the list at stage FLOW asks for that.

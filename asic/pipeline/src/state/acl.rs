@@ -25,6 +25,8 @@ pub enum AclStage {
     Flow = 3,
     /// The same, before that: what the frame is classified as.
     FlowClass = 4,
+    /// For each port that such a frame would leave by: in which form.
+    FlowEgress = 5,
 }
 
 /// How many there are.
@@ -32,12 +34,13 @@ pub const ACL_STAGES: usize = AclStage::ALL.len();
 
 impl AclStage {
     /// All, in the order of the pipeline; those of flow ports last.
-    pub const ALL: [AclStage; 5] = [
+    pub const ALL: [AclStage; 6] = [
         AclStage::Port,
         AclStage::Ingress,
         AclStage::Egress,
         AclStage::Flow,
         AclStage::FlowClass,
+        AclStage::FlowEgress,
     ];
 
     /// From the ABI's number; None if unknown.
@@ -53,6 +56,7 @@ impl AclStage {
             AclStage::Egress => raw::TND_ACL_EGRESS,
             AclStage::Flow => raw::TND_ACL_FLOW,
             AclStage::FlowClass => raw::TND_ACL_FLOW_CLASS,
+            AclStage::FlowEgress => raw::TND_ACL_FLOW_EGRESS,
         }
     }
 }
@@ -190,6 +194,8 @@ pub struct Acl {
     binds: Vec<[Bound; ACL_STAGES]>,
     /// Bindings at INGRESS and EGRESS: none, and the way out is as short as without lists.
     pub(crate) out_bound: u32,
+    /// The same at FLOW_EGRESS.
+    pub(crate) forms_bound: u32,
 }
 
 impl Acl {
@@ -447,6 +453,8 @@ impl State {
             matches!(stage, AclStage::Ingress | AclStage::Egress)
         };
         self.acl.out_bound = self.acl.binds().filter(out).count() as u32;
+        let forms = |(_, stage, _): &(u16, AclStage, AclBind)| *stage == AclStage::FlowEgress;
+        self.acl.forms_bound = self.acl.binds().filter(forms).count() as u32;
         if stage == AclStage::Port {
             self.port_mut(port)?
                 .set_hot(HOT_ACL, bind != AclBind::default());

@@ -159,7 +159,7 @@ pub struct VlanConfig {
 }
 
 /// How a port takes part in a forwarding domain, packed for the egress path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EgressTag {
     /// Leave the frame alone.
     AsIs,
@@ -174,7 +174,8 @@ pub(crate) enum EgressTag {
 pub struct Vlan {
     /// As configured.
     pub config: VlanConfig,
-    /// Members sorted by port; at most one line per port.
+    /// Members sorted by tag form, those of one form by port; at most one line per port. A flood changes the tag once for each
+    /// form then, however many VLAN ids there are.
     pub(crate) members: Vec<(u16, EgressTag)>,
     /// By port number.
     pub(crate) egress: Box<[Option<EgressTag>]>,
@@ -189,7 +190,7 @@ impl Vlan {
         self.config.flags & flag != 0
     }
 
-    /// Ports in it, ascending.
+    /// Ports in it, those of one tag form ascending.
     pub fn ports(&self) -> impl Iterator<Item = u16> + '_ {
         self.members.iter().map(|m| m.0)
     }

@@ -193,7 +193,7 @@ impl State {
             EgressTag::AsIs
         };
         if let Some(Some(v)) = self.vlans.get_mut(usize::from(config.fid)) {
-            let at = v.members.partition_point(|m| m.0 < port);
+            let at = v.members.partition_point(|m| (m.1, m.0) < (tag, port));
             self.work.add((v.members.len() - at) as u64);
             v.members.insert(at, (port, tag));
             if let Some(e) = v.egress.get_mut(usize::from(port)) {
@@ -229,7 +229,9 @@ impl State {
             }
         }
         if let Some(Some(v)) = self.vlans.get_mut(usize::from(member.fid)) {
-            if let Ok(at) = v.members.binary_search_by_key(&port, |m| m.0) {
+            let tag = v.egress.get(usize::from(port)).copied().flatten();
+            let line = tag.map(|tag| v.members.binary_search_by_key(&(tag, port), |m| (m.1, m.0)));
+            if let Some(Ok(at)) = line {
                 self.work.add((v.members.len() - at) as u64);
                 v.members.remove(at);
             }

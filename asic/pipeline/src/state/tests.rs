@@ -24,7 +24,7 @@ fn members_are_indexed_both_ways() {
     assert_eq!(s.member(1, 100), Some(m(10, access)));
     assert_eq!(s.member(1, 200), Some(m(20, 0)));
     assert_eq!(s.member_count(), 3);
-    assert_eq!(s.vlan(10).unwrap().ports().collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(s.vlan(10).unwrap().ports().collect::<Vec<_>>(), [2, 1]);
     // the same again changes nothing
     s.set_member(1, 200, m(20, 0)).unwrap();
     assert_eq!(s.member_count(), 3);

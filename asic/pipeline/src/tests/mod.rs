@@ -2,6 +2,7 @@
 
 mod acl;
 mod flow_class;
+mod flow_egress;
 mod flow_rules;
 mod flows;
 mod fuzz;

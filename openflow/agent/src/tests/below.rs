@@ -4,9 +4,11 @@
 use super::*;
 use tandem_ofchip::{Chip, Limits, Lookup, PortOf, Setup};
 use tandem_ofpipeline::flows::{all_flows, blank};
-use tandem_openflow::model::{FlowCommand, FlowMod, flow_flags};
+use tandem_openflow::model::{
+    Bucket, FlowCommand, FlowMod, GROUP_ANY, GroupCommand, GroupMod, GroupType, flow_flags,
+};
 use tandem_openflow::{Action, Field, Instructions, Match, Oxm, port};
-use tandem_sal::told::Told;
+use tandem_sal::told::{Answer, Told};
 
 /// Pools of `tiny`, and every command is done.
 fn slow() -> Box<Told> {
@@ -190,8 +192,134 @@ fn counts_are_those_of_after_the_question() {
     }
     // what is no question for numbers waits for none
     assert_eq!(b.ask(id, &Request::Barrier).len(), 1);
+    // nor is one that is lost; what its row has met since nobody knows
     b.agent.chip_mut().unwrap().lose("it says nothing");
-    assert_eq!(packets(&b.ask(id, &all)), 1);
+    assert_eq!(packets(&b.ask(id, &all)), u64::MAX);
+}
+
+/// One that is attached and does not answer is waited for a few seconds: then who asks for numbers is told that they are not
+/// known, those who have waited first.
+#[test]
+fn numbers_of_a_chip_that_does_not_answer_are_not_waited_for() {
+    const ANSWERS: usize = 100;
+    let mut b = with_chip();
+    let id = b.connect(Version::V13);
+    let done = std::iter::repeat_n(Answer::Status(0), ANSWERS);
+    let pools = [("acl-tcam", 32), ("acl-counter", 8), ("vlan", 4)];
+    let told = Told::new(&pools, done.chain([Answer::Silent]));
+    let now = b.now;
+    let chip = b.agent.chip_mut().unwrap();
+    chip.attach(Box::new(told), now).unwrap();
+    rest(&mut b);
+    b.fine(id, &Request::FlowMod(to(FlowCommand::Add, 2)));
+    rest(&mut b);
+    let all = asks(Asks::Flow(all_flows()));
+    let mut said = b.ask(id, &all);
+    // all that it would answer, and some seconds
+    for _ in 0..2 * ANSWERS {
+        assert!(!b.agent.chip_mut().unwrap().is_silent());
+        b.now += 1_000_000_000;
+        rest(&mut b);
+        said.extend(woken(&mut b, id));
+        if b.agent.chip_mut().unwrap().is_silent() {
+            break;
+        }
+        if !said.is_empty() {
+            assert_eq!(packets(&std::mem::take(&mut said)), 0);
+            said = b.ask(id, &all);
+        }
+    }
+    assert_eq!(packets(&said), u64::MAX);
+    assert_eq!(packets(&b.ask(id, &all)), u64::MAX);
+    assert!(b.agent.chip_mut().unwrap().lost().is_none());
+}
+
+/// Packets of each flow of an answer about flows.
+fn each(said: &[Said]) -> Vec<u64> {
+    assert_eq!(kinds(said), [MULTIPART_REPLY]);
+    let (mut all, mut at) = (Vec::new(), 8);
+    while at < said[0].body.len() {
+        all.push(wide(&said[0].body, at + 32));
+        at += usize::from(u16::from_be_bytes([said[0].body[at], said[0].body[at + 1]]));
+    }
+    all
+}
+
+/// What a chip that is lost has counted since it was read nobody knows, nor what it counts meanwhile: all ones, whether it
+/// has ended or says nothing. What it never had is the software's alone.
+#[test]
+fn numbers_of_a_chip_that_is_lost_are_all_ones() {
+    let typed = |ether: u128, m: FlowMod| {
+        let fields = vec![Oxm::exact(Field::EthType, ether)];
+        let matching = Match {
+            fields,
+            exact: false,
+        };
+        Request::FlowMod(FlowMod { matching, ..m })
+    };
+    const LOST: u64 = u64::MAX;
+    for ended in [false, true] {
+        let mut b = with_chip();
+        let id = b.connect(Version::V13);
+        attach(&mut b);
+        let to_2 = Action::Output {
+            port: 2,
+            max_len: 0,
+        };
+        b.fine(
+            id,
+            &Request::GroupMod(GroupMod {
+                command: GroupCommand::Add,
+                kind: GroupType::Indirect,
+                group: 8,
+                buckets: vec![Bucket {
+                    weight: 0,
+                    watch_port: port::ANY,
+                    watch_group: GROUP_ANY,
+                    actions: vec![to_2],
+                }],
+            }),
+        );
+        let mut grouped = to(FlowCommand::Add, 2);
+        grouped.instructions.apply = Some(vec![Action::Group(8)]);
+        b.fine(id, &typed(0x88b5, to(FlowCommand::Add, 2)));
+        b.fine(id, &typed(0x88b6, grouped));
+        // the controller's are the software's
+        b.fine(id, &typed(0x88b7, to(FlowCommand::Add, port::CONTROLLER)));
+        rest(&mut b);
+        let all = asks(Asks::Flow(all_flows()));
+        let told = |b: &mut Bench| {
+            b.ask(id, &all);
+            rest(b);
+            woken(b, id)
+        };
+        assert_eq!(b.frame(1, &ether(2, 1)).len(), 1);
+        assert_eq!(each(&told(&mut b)), [1, 0, 0]);
+        let chip = b.agent.chip_mut().unwrap();
+        chip.lose("it says nothing");
+        if ended {
+            chip.gone();
+        }
+        // what comes now it never had
+        b.fine(id, &typed(0x88b8, to(FlowCommand::Add, 2)));
+        assert_eq!(each(&b.ask(id, &all)), [LOST, LOST, 0, 0]);
+        let at = |b: &mut Bench, what: Asks<'_>, at: usize| {
+            let said = b.ask(id, &asks(what));
+            assert_eq!(kinds(&said), [MULTIPART_REPLY]);
+            wide(&said[0].body, 8 + at)
+        };
+        assert_eq!(at(&mut b, Asks::Aggregate(all_flows()), 0), LOST);
+        assert_eq!(at(&mut b, Asks::Group { group: 8 }, 16), LOST);
+        assert_eq!(at(&mut b, Asks::Group { group: 8 }, 40), LOST);
+        // lookups of the first table
+        assert_eq!(at(&mut b, Asks::Table, 8), LOST);
+        let ports = [8, 16, 40, 48].map(|n| at(&mut b, Asks::Port { port: 2 }, n));
+        // of ports this device has told nothing; no frame that it lost is known
+        assert_eq!(ports, [LOST, LOST, 0, LOST]);
+        // the next one is written anew: of these it stays so, the others are known
+        attach(&mut b);
+        assert_eq!(each(&told(&mut b)), [LOST, LOST, 0, 0]);
+    }
 }
 
 /// Nothing is looked at while it is not known whether the chip has room for it.

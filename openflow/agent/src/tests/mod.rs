@@ -7,6 +7,7 @@ mod errors;
 mod kept;
 mod packets;
 mod stats;
+mod takes;
 
 use tandem_ofpipeline::flows::blank;
 use tandem_openflow::model::{Asks, FlowMod, Multipart, Request};

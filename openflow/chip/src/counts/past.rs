@@ -146,6 +146,7 @@ impl Counts {
     pub fn restore(&mut self, past: &Past, slice: crate::Slice, bytes: bool) {
         self.restored = true;
         self.last_id = past.last.saturating_sub(self.base).min(IDS);
+        self.last_past = self.last_id;
         // The rest is as it was written
         let all = past.counters.values().flatten();
         self.changed.flows.extend(past.flows.keys().chain(all));
@@ -173,15 +174,18 @@ impl Counts {
                 self.pasts += 1;
                 let c = Counter {
                     tallies,
-                    packets: 0,
-                    bytes: 0,
                     made: true,
-                    retires: false,
                     past: true,
+                    ..Counter::default()
                 };
                 self.counters.insert(*id, c);
             }
         }
+    }
+
+    /// A flow that no row of this process has may have been met for the earlier one.
+    pub fn meet_past(&mut self, flow: FlowId, now_ns: u64) {
+        self.used.insert(flow, now_ns);
     }
 
     /// A flow that may have been met, of which nothing is written down.
@@ -194,6 +198,10 @@ impl Counts {
     /// any more.
     pub fn settle_past(&mut self, held: &BTreeMap<u32, raw::tnd_acl_counter>, now_ns: u64) -> bool {
         self.restored = false;
+        let last = self.base + self.last_past;
+        let newer = |id: &u32| matches!((id.wrapping_sub(last)) & IDS, 1..=0x7f_ffff);
+        // Rows that are wanted here have numbers behind the last one, too
+        let known = !held.keys().any(|id| newer(id) && !self.is_known(*id));
         let past = self.counters.iter().filter(|(_, c)| c.past);
         let past: Vec<u32> = past.map(|(id, _)| *id).collect();
         for id in past {
@@ -204,11 +212,12 @@ impl Counts {
                 None => self.lose(id, now_ns),
             }
         }
-        let last = self.last();
-        let newer = |id: &u32| matches!((id.wrapping_sub(last)) & IDS, 1..=0x7f_ffff);
-        !held
-            .keys()
-            .any(|id| newer(id) && !self.counters.contains_key(id))
+        known
+    }
+
+    /// Was the chip told to have it, by this process or as an earlier one has written down?
+    pub fn is_known(&self, id: u32) -> bool {
+        self.counters.get(&id).is_some_and(|c| c.past || c.made)
     }
 
     /// Rows' counters are those that the chip has for them, if they are of the same flows: of groups nothing is said, as what
@@ -337,6 +346,21 @@ mod tests {
         let mut c = killed(&past);
         assert!(c.settle_past(&held(&[(old, 5), (new, 4)]), 9));
         assert_eq!(BOTH.map(|f| packets(&c, f)), [Some(4), Some(5)]);
+    }
+
+    /// The chip was not looked at yet, as an attempt to attach failed: what its counters say is not the flow's any more when
+    /// its counts begin anew, nor for a third process.
+    #[test]
+    fn a_flow_that_is_reset_before_the_chip_is_looked_at_has_nothing_of_it() {
+        let (mut c, mut past) = (counts(), Past::default());
+        let old = row(&mut c, &BOTH, 3);
+        past.take(c.take_unwritten());
+        let mut c = killed(&past);
+        c.reset(7);
+        past.take(c.take_unwritten());
+        let mut c = killed(&past);
+        assert!(c.settle_past(&held(&[(old, 5)]), 9));
+        assert_eq!(BOTH.map(|f| packets(&c, f)), [Some(0), Some(5)]);
     }
 
     /// A row has the chip's counter only if it counted for its flows: one of a flow that went is read for the last time.

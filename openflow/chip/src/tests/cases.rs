@@ -70,7 +70,7 @@ fn a_sign_behind_what_is_not_answered() {
     let asked = |w: &World| w.inner(|i| i.executed - i.writes);
     let before = asked(&w);
     w.flow_mod(&add(1, &[(Field::EthType, 0x2000)], 2));
-    for _ in 0..4 {
+    for _ in 0..3 {
         w.chip.turn(w.now);
         w.now += 1_000_000_000;
     }

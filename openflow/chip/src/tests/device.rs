@@ -44,6 +44,8 @@ pub struct Inner {
     pub dead: bool,
     /// It answers nothing that is waited for.
     pub deaf: bool,
+    /// What it answers comes when it is so no more.
+    pub silent: bool,
     pub executed: u64,
     /// Of these, what changes what the chip holds.
     pub writes: u64,
@@ -97,6 +99,7 @@ impl Shared {
             epoch: 0,
             dead: false,
             deaf: false,
+            silent: false,
             executed: 0,
             writes: 0,
         })))
@@ -113,7 +116,7 @@ impl Shared {
         i.queue.clear();
         i.answers.clear();
         i.visible = 0;
-        i.dead = false;
+        (i.dead, i.silent) = (false, false);
         Box::new(Stepped {
             chip: self.clone(),
             epoch: i.epoch,
@@ -259,6 +262,7 @@ impl Device for Stepped {
             return Err(SalError::Unanswered(1));
         }
         while n < budget
+            && !chip.silent
             && let Some((seq, cpl, output)) = chip.answers.pop_front()
         {
             if let Some(token) = self.pending.remove(&seq) {

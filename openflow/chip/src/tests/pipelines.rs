@@ -22,6 +22,8 @@ pub enum Style {
     Learning,
     /// The same with ports whose frames without a tag are in a VLAN.
     Access,
+    /// Mostly such as write to what they send, and what a controller has in front of them.
+    Writing,
 }
 
 fn mac(n: usize) -> u128 {
@@ -179,6 +181,77 @@ fn plain() -> impl Strategy<Value = FlowMod> {
             f.sort_by_key(|o| o.field);
             of(t, p, f, i)
         })
+}
+
+/// A flow that writes, with a match that says what there is to be written to; some leave what is sent to the next table.
+fn writer() -> impl Strategy<Value = FlowMod> {
+    let set = |field, value| Action::SetField { field, value };
+    let to_vid = move |v: u128| set(Field::VlanVid, PRESENT | v);
+    let tagged = Oxm::masked(Field::VlanVid, PRESENT, PRESENT);
+    let push = Action::PushVlan(0x8100);
+    let what = vec![
+        (vid(0), vec![push, to_vid(2)]),
+        (vid(0), vec![push, to_vid(1), set(Field::VlanPcp, 3)]),
+        (vid(1), vec![to_vid(2)]),
+        (vid(1), vec![to_vid(7), set(Field::VlanPcp, 1)]),
+        (vid(2), vec![set(Field::VlanPcp, 1)]),
+        (vid(2), vec![Action::PopVlan]),
+        (tagged, vec![Action::PopVlan]),
+    ];
+    let some = |field, values: Vec<u128>| {
+        prop_oneof![
+            1 => Just(None),
+            1 => proptest::sample::select(values).prop_map(move |v| Some(Oxm::exact(field, v)))
+        ]
+    };
+    let first = u128::from(FIRST);
+    let port = some(Field::InPort, vec![first, first + 1]);
+    let dst = some(Field::EthDst, vec![mac(0), mac(1), mac(2)]);
+    let all = || FIRST..FIRST + 4;
+    let ends = prop_oneof![
+        4 => all().prop_map(|p| (vec![out(p)], None)),
+        1 => (FIRST..FIRST + 2).prop_map(|p| (vec![out(p), out(p + 2)], None)),
+        1 => (1..4u32).prop_map(|g| (vec![Action::Group(g)], None)),
+        1 => (1..TABLES).prop_map(|t| (vec![], Some(t))),
+    ];
+    let what = proptest::sample::select(what);
+    (what, port, dst, ends, 3..7u16, idle()).prop_map(
+        |((tag, mut apply), port, dst, (ends, goto), priority, idle_timeout)| {
+            let mut fields: Vec<Oxm> = port.into_iter().chain(dst).chain([tag]).collect();
+            fields.sort_by_key(|o| o.field);
+            apply.extend(ends);
+            let instructions = Instructions {
+                apply: Some(apply),
+                goto,
+                ..Instructions::default()
+            };
+            FlowMod {
+                idle_timeout,
+                ..of(0, priority, fields, instructions)
+            }
+        },
+    )
+}
+
+/// In front of all: what the controller wants to see, and what is dropped. Few ask for the tag.
+fn front() -> impl Strategy<Value = FlowMod> {
+    let x = Oxm::exact;
+    let kind = prop_oneof![
+        2 => Just(vec![x(Field::EthType, 0x1234), x(Field::EthDst, mac(0))]),
+        2 => Just(vec![x(Field::EthType, 0x0806)]),
+        2 => Just(vec![x(Field::EthSrc, mac(0))]),
+        1 => Just(vec![in_port(FIRST + 1), x(Field::EthDst, mac(1))]),
+        1 => Just(vec![vid(2), x(Field::EthDst, mac(0))]),
+    ];
+    let answer = prop_oneof![
+        3 => Just(to(port::CONTROLLER)),
+        1 => Just(Instructions::default()),
+        1 => Just(to(FIRST + 3)),
+    ];
+    (kind, answer, 6..9u16).prop_map(|(mut fields, answer, priority)| {
+        fields.sort_by_key(|o| o.field);
+        of(0, priority, fields, answer)
+    })
 }
 
 fn of(table: u8, priority: u16, fields: Vec<Oxm>, instructions: Instructions) -> FlowMod {
@@ -390,6 +463,9 @@ pub fn flow_mod(style: Style) -> impl Strategy<Value = FlowMod> {
         Style::Learning => {
             prop_oneof![1 => any, 1 => plain(), 20 => source, 4 => ask, 20 => station, 20 => member]
                 .boxed()
+        }
+        Style::Writing => {
+            prop_oneof![1 => any, 4 => plain(), 16 => writer(), 4 => front()].boxed()
         }
         _ => prop_oneof![4 => any, 16 => plain(), 1 => source, 1 => ask, 1 => station, 1 => member]
             .boxed(),

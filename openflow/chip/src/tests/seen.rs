@@ -19,10 +19,18 @@ pub struct Seen {
     pub ended: u64,
     /// Counts of groups and buckets that are known, of packets that the chip answered.
     pub counted: u64,
+    /// Numbers of flows that are known, and not zero, at a history's end.
+    pub told: u64,
     /// Counted while writes were under way.
     pub between: u64,
     /// Sent or dropped while a flow goes through a group that is the chip's.
     pub grouped: u64,
+    /// How often all numbers were looked at while it answered nothing.
+    pub silent: u64,
+    /// And between its first answer and the read behind that.
+    pub heard: u64,
+    /// How often flows' traffic, as measured, wrote something.
+    pub traded: u64,
 }
 
 impl Seen {
@@ -42,5 +50,9 @@ impl Seen {
         self.counted += other.counted;
         self.grouped += other.grouped;
         self.between += other.between;
+        self.silent += other.silent;
+        self.told += other.told;
+        self.heard += other.heard;
+        self.traded += other.traded;
     }
 }

@@ -4,7 +4,7 @@
 use super::device::{Fate, Shared};
 use super::frames::{MACS, frame};
 use super::pipelines::{self, Style};
-use super::property::{Eyes, Op, op};
+use super::property::{BURST, Eyes, Op, op};
 use super::universe::FIRST;
 use super::world::{self, World};
 use crate::{Limits, Lookup, Slice};
@@ -114,6 +114,24 @@ impl Pair {
                 let frame = self.eyes[usize::from(which)].frame(n);
                 w.send(p, &frame);
             }
+            Op::Burst(p, n) => {
+                self.rest();
+                self.red.next = Fate::Done;
+                world::pass(&mut [&mut self.red, &mut self.blue], 3);
+                let frame = self.eyes[usize::from(which)].frame(n);
+                let w = if which { &mut self.blue } else { &mut self.red };
+                (0..BURST).for_each(|_| w.send(p, &frame));
+                world::pass(&mut [&mut self.red, &mut self.blue], 3);
+            }
+            Op::Silent(ops) => {
+                world::hush(&mut [&mut self.red, &mut self.blue], true);
+                for op in ops {
+                    self.play(which, op);
+                    world::tick(&mut [&mut self.red, &mut self.blue]);
+                }
+                world::hush(&mut [&mut self.red, &mut self.blue], false);
+                world::heard(&mut [&mut self.red, &mut self.blue]);
+            }
             other => other.of_one(w),
         }
         self.look(4);
@@ -133,6 +151,7 @@ fn version() -> impl Strategy<Value = (Version, Style)> {
         Just((Version::V13, Style::One)),
         Just((Version::V13, Style::Any)),
         Just((Version::V13, Style::Learning)),
+        Just((Version::V13, Style::Writing)),
     ]
 }
 

@@ -2,8 +2,8 @@
 //! A process is killed, and the next one goes on with the chip as it is.
 
 use super::cases::{STATION, add, frame, to};
-use super::pipelines::{self, Style};
-use super::property::{Eyes, SEVERAL, history, members, play};
+use super::pipelines;
+use super::property::{Eyes, SEVERAL, STYLES, history, members, play};
 use super::slices::{self, Pair};
 use super::universe::FIRST;
 use super::world::{self, PORTS, World, killed};
@@ -272,7 +272,7 @@ proptest! {
     #[test]
     fn a_chip_that_is_as_it_should_be_is_not_written(
         chip in 0..SEVERAL.len(),
-        ops in prop_oneof![Just(Style::Any), Just(Style::Learning), Just(Style::Access)].prop_flat_map(history),
+        ops in proptest::sample::select(STYLES.to_vec()).prop_flat_map(history),
     ) {
         let (profile, lookup) = SEVERAL[chip];
         let mut w = World::within(profile, lookup, Version::V13, members());

@@ -10,12 +10,15 @@
 //! Between a change and `is_settled` the answer is the one from before or the one from after (`states`).
 
 mod groups;
+mod numbers;
+mod silence;
 mod together;
 
 use super::device::{Fate, Inner, Passed, Shared};
 pub use super::seen::Seen;
 use super::universe::{self, FIRST};
 use crate::{Chip, Counted, Limits, Lookup, May, Past, PortOf, Setup, Share, Slice, Tally};
+pub use silence::{heard, hush, tick};
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::object::fixed;
 use tandem_abi::raw;
@@ -280,6 +283,25 @@ impl World {
         for n in self.chip.take_asks() {
             self.soft.ask(n);
         }
+    }
+
+    /// What the chip and the software have counted decides who stands where, as often as somebody looks after it.
+    fn measure(&mut self) {
+        let writes = |c: &Chip| {
+            let write = |s: &&crate::Step| matches!(s.what, crate::What::Write(_));
+            c.queue.iter().filter(write).count()
+        };
+        let before = writes(&self.chip);
+        self.chip.measure(&self.soft, self.now);
+        self.seen.traded += u64::from(writes(&self.chip) > before);
+    }
+
+    /// The list has so many lines for flows, until an attach finds out anew.
+    pub fn room(&mut self, lines: u32) {
+        self.log.push(format!("{lines} lines"));
+        self.chip.lines = lines;
+        self.chip.resize();
+        self.settled();
     }
 
     /// Steps until all is settled, and no further.
@@ -719,81 +741,5 @@ impl World {
         for (n, at) in self.chip.take_used() {
             self.soft.used(n, at);
         }
-    }
-
-    /// No number is wrong that is told.
-    pub fn check_counts(&mut self) {
-        self.rest();
-        self.read();
-        let both = self.soft.table_stats().zip(self.whole.table_stats());
-        for ((s, w), (lookups, matched)) in both.zip(self.chip.looked_up()) {
-            let of = [
-                (lookups, s.count.lookups, w.count.lookups),
-                (matched, s.count.matched, w.count.matched),
-            ];
-            let right = of.iter().all(|(c, s, w)| c.is_none_or(|n| n + s == *w));
-            let said = (s.table, of, self.flows());
-            assert!(right, "chip, software, all: {said:#?}\n{}", self.history());
-        }
-        for n in self.whole.flows_of(TABLE_ALL) {
-            let (Some(s), Some(w)) = (self.soft.flow_count(n), self.whole.flow_count(n)) else {
-                panic!("flow {n}");
-            };
-            let (packets, bytes) = self.chip.counted(n);
-            if let Some(p) = packets {
-                assert_eq!(
-                    p + s.packets,
-                    w.packets,
-                    "packets of {n}\n{:#?}\n{}",
-                    self.flows(),
-                    self.history()
-                );
-            }
-            if let Some(b) = bytes {
-                assert_eq!(b + s.bytes, w.bytes, "bytes of {n}");
-            }
-            // One that was perhaps used, as counters were lost, goes later, never sooner
-            let t = self.chip.troubles();
-            let busy = self.chip.is_busy_with(n);
-            let known = match (t.attaches, t.refused + t.unanswered + u64::from(self.kills)) {
-                (1, 0) if !self.unsure.contains(&n) => s.last_ns == w.last_ns,
-                _ => s.last_ns >= w.last_ns,
-            };
-            assert!(
-                w.flow.idle == 0 || known || busy,
-                "the last packet of {n}, which ends when it is idle: {} {}\n{:#?}\n{}",
-                s.last_ns,
-                w.last_ns,
-                self.flows(),
-                self.history()
-            );
-        }
-        self.check_groups();
-        if self.last_counts() > 0 {
-            // A question whose answer was lost is asked again when that is sure
-            self.wait();
-            self.rest();
-        }
-        assert_eq!(self.last_counts(), 0, "last counts never come");
-        self.keep();
-        let past = self.chip.past();
-        for n in self.whole.flows_of(TABLE_ALL) {
-            let of = |p: &Past| p.flows.get(&n).copied().unwrap_or_default();
-            assert_eq!(of(&past), of(&self.kept), "what is written of {n}");
-        }
-        assert_eq!(past.counters, self.kept.counters);
-    }
-
-    /// Of how many flows that went the last counts are on their way still.
-    pub fn last_counts(&mut self) -> usize {
-        let chip = &mut self.chip;
-        self.leaving.retain(|l| match chip.whole(l.tally) {
-            Some(c) => {
-                World::left(c, l.soft, l.whole);
-                false
-            }
-            None => true,
-        });
-        self.leaving.len()
     }
 }

@@ -129,6 +129,7 @@ impl Net {
                     .take(2)
                     .collect::<Vec<_>>()
                     .join(" "),
+                Answer::Forms(_) => "out in two forms".to_string(),
                 Answer::Cpu(None) => "controller".to_string(),
                 Answer::Cpu(Some(b)) => format!("cpu {b:?}"),
             };
@@ -169,6 +170,7 @@ fn added(id: crate::RuleId, r: &Rule) -> Change {
             only: r.only,
             unknown: r.unknown,
             domain: r.domain,
+            second: r.second(),
         },
     }
 }

@@ -354,7 +354,7 @@ impl World {
                 sum.unknown += 1;
                 continue;
             }
-            match rule.answer {
+            match rule.answer.clone() {
                 Answer::Cpu(None) => assert!(out.told > 0),
                 Answer::Cpu(Some(_)) => sum.beyond += 1,
                 answer => {
@@ -364,7 +364,7 @@ impl World {
                         self.counted(&before, p, rule);
                         sum.grouped += usize::from(!rule.via.is_empty());
                     }
-                    let mut is = match (rule.domain, answer) {
+                    let mut is = match (rule.domain, answer.clone()) {
                         (Some(v), Answer::Out { ports, .. }) if rule.checked => {
                             self.in_forms(p, v, vlan, ports)
                         }

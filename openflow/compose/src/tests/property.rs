@@ -239,8 +239,99 @@ fn learned(m: u128, p: u32, v: u128) -> [Flow; 4] {
     ]
 }
 
-/// One flow; `learning`: mostly those of a pipeline that learns stations.
-fn flow(learning: bool) -> impl Strategy<Value = Flow> {
+/// What most flows of a history are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Any,
+    /// Those of a pipeline that learns stations.
+    Learning,
+    /// Such as write to what they send, and what a controller has in front of them.
+    Writing,
+}
+
+/// A flow that writes, with a match that says what there is to be written to; some leave what is sent to the next table.
+fn writer() -> impl Strategy<Value = Flow> {
+    let set = |field, value| Action::SetField { field, value };
+    let vid = move |v: u128| set(Field::VlanVid, PRESENT | v);
+    let tag = |v: u128| vec![exact(Field::VlanVid, PRESENT | v)];
+    let bare = || vec![exact(Field::VlanVid, 0)];
+    let ip = exact(Field::EthType, 0x800);
+    let what = prop_oneof![
+        Just((bare(), vec![Action::PushVlan(0x8100), vid(2)])),
+        Just((
+            bare(),
+            vec![Action::PushVlan(0x8100), vid(1), set(Field::VlanPcp, 3)]
+        )),
+        Just((tag(1), vec![vid(2)])),
+        Just((tag(2), vec![set(Field::VlanPcp, 1), vid(1)])),
+        Just((tag(2), vec![set(Field::VlanPcp, 2)])),
+        Just((tag(2), vec![Action::PopVlan])),
+        Just((
+            vec![Oxm::masked(Field::VlanVid, PRESENT, PRESENT)],
+            vec![Action::PopVlan]
+        )),
+        Just((vec![ip], vec![set(Field::IpDscp, 1)])),
+        Just((
+            vec![ip, exact(Field::VlanVid, PRESENT | 2)],
+            vec![vid(1), set(Field::IpDscp, 2)]
+        )),
+    ];
+    let some = |field, values: &'static [u128]| {
+        prop_oneof![
+            1 => Just(None),
+            1 => proptest::sample::select(values).prop_map(move |v| Some(exact(field, v)))
+        ]
+    };
+    let (port, dst) = (some(Field::InPort, &[1, 2]), some(Field::EthDst, &[A, B]));
+    let ends = prop_oneof![
+        3 => (1..5u32).prop_map(|p| (vec![p], None)),
+        1 => (1..3u32).prop_map(|p| (vec![p, p + 2], None)),
+        1 => (1..3u8).prop_map(|t| (vec![], Some(t))),
+    ];
+    (what, port, dst, ends, 3..7u16).prop_map(
+        |((mut fields, mut apply), port, dst, ends, priority)| {
+            fields.extend(port.into_iter().chain(dst));
+            fields.sort_by_key(|o| o.field);
+            let (ports, goto) = ends;
+            apply.extend(
+                ports
+                    .into_iter()
+                    .map(|port| Action::Output { port, max_len: 64 }),
+            );
+            let instructions = Instructions {
+                apply: Some(apply),
+                goto,
+                ..Instructions::default()
+            };
+            none(0, priority, fields, instructions)
+        },
+    )
+}
+
+/// In front of all: what the controller wants to see, and what is dropped. Few ask for the tag.
+fn front() -> impl Strategy<Value = Flow> {
+    let kind = prop_oneof![
+        3 => Just(vec![exact(Field::EthType, 0x1234)]),
+        3 => (1..3u128).prop_map(|n| vec![
+            exact(Field::EthType, 0x800),
+            exact(Field::Ipv4Dst, 0x0a00_0000 | n)
+        ]),
+        2 => Just(vec![exact(Field::EthSrc, A)]),
+        1 => Just(vec![exact(Field::InPort, 2), exact(Field::EthType, 0x800)]),
+        1 => Just(vec![exact(Field::VlanVid, PRESENT | 2), exact(Field::EthDst, A)]),
+    ];
+    let answer = prop_oneof![
+        3 => Just(out(port::CONTROLLER)),
+        1 => Just(Instructions::default()),
+    ];
+    (kind, answer, 6..9u16).prop_map(|(mut fields, answer, priority)| {
+        fields.sort_by_key(|o| o.field);
+        none(0, priority, fields, answer)
+    })
+}
+
+/// One flow.
+fn flow(style: Style) -> impl Strategy<Value = Flow> {
     let rare = || proptest::bool::weighted(0.1);
     let any = (0..4u8).prop_flat_map(move |t| {
         let of = (Just(t), 0..4u16, fields(), instructions(t), rare(), rare());
@@ -290,10 +381,17 @@ fn flow(learning: bool) -> impl Strategy<Value = Flow> {
         none(0, 2 + more, l, goto(1))
     });
     let drop = Just(none(0, 0, vec![], Instructions::default()));
-    match learning {
-        false => prop_oneof![8 => any, 1 => source, 1 => ask, 1 => station, 1 => member].boxed(),
-        true => prop_oneof![1 => any, 5 => source, 2 => ask, 5 => station, 4 => member, 1 => drop]
-            .boxed(),
+    match style {
+        Style::Any => {
+            prop_oneof![8 => any, 1 => source, 1 => ask, 1 => station, 1 => member].boxed()
+        }
+        Style::Learning => {
+            prop_oneof![1 => any, 5 => source, 2 => ask, 5 => station, 4 => member, 1 => drop]
+                .boxed()
+        }
+        Style::Writing => {
+            prop_oneof![2 => any, 8 => writer(), 3 => front(), 1 => station, 1 => drop].boxed()
+        }
     }
 }
 
@@ -319,18 +417,22 @@ impl Op {
 
 pub fn ops(n: usize) -> impl Strategy<Value = Vec<Op>> {
     let learn = (0..2usize, 1..3u32, 0..2u128).prop_map(|(m, p, v)| Op::Learn([A, B][m], p, v));
-    let list = move |learning| {
+    let list = move |style| {
         let op = prop_oneof![
-            8 => flow(learning).prop_map(Op::Add),
+            8 => flow(style).prop_map(Op::Add),
             2 => any::<usize>().prop_map(Op::Remove),
-            1 => (any::<usize>(), flow(learning)).prop_map(|(n, f)| Op::Modify(n, f)),
+            1 => (any::<usize>(), flow(style)).prop_map(|(n, f)| Op::Modify(n, f)),
             2 => group().prop_map(Op::Group),
             1 => (1..5u32, any::<bool>()).prop_map(|(p, live)| Op::Link(p, live)),
-            u32::from(learning) * 8 => learn.clone(),
+            u32::from(style == Style::Learning) * 8 => learn.clone(),
         ];
         proptest::collection::vec(op, 1..n)
     };
-    prop_oneof![list(false), list(true)]
+    prop_oneof![
+        list(Style::Any),
+        list(Style::Learning),
+        list(Style::Writing)
+    ]
 }
 
 pub fn play(w: &mut World, op: &Op, next: &mut u32) {
@@ -407,8 +509,8 @@ proptest! {
     #[test]
     fn within_limits(ops in ops(40), per_flow in 1..5u32, all in 0..8u32) {
         for (limits, same) in [
-            (Limits { per_flow, all: 1000, retries: 1, sources: true, members: false }, true),
-            (Limits { per_flow: per_flow * 2, all, retries: 1, sources: true, members: false }, false),
+            (Limits { per_flow, all: 1000, retries: 1, sources: true, members: false, forms: false }, true),
+            (Limits { per_flow: per_flow * 2, all, retries: 1, sources: true, members: false, forms: false }, false),
         ] {
             let mut w = begin(limits);
             let packets = packets();
@@ -434,7 +536,7 @@ fn the_universe_is_met() {
     let mut runner = TestRunner::deterministic();
     let mut sum = Judged::default();
     let packets = packets();
-    for _ in 0..200 {
+    for _ in 0..300 {
         let list = ops(40).new_tree(&mut runner).unwrap().current();
         let mut w = begin(Limits::default());
         let mut next = 0;

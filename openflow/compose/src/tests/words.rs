@@ -99,7 +99,9 @@ fn a_match_is_seen_back_through_what_is_written() {
 fn answer(w: &World, fields: &[Oxm]) -> Answer {
     let all = rules(w);
     let is = all.iter().find(|(f, _)| f == fields);
-    is.unwrap_or_else(|| panic!("{fields:?} in {all:?}")).1
+    is.unwrap_or_else(|| panic!("{fields:?} in {all:?}"))
+        .1
+        .clone()
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn two_forms_of_a_packet_are_the_cpus() {
     let flood = [out(2), Action::PopVlan, out(1), out(3)];
     assert!(w.add(6, flow(1, 1, &[tagged(100)], &flood, None)));
     let all = rules(&w);
-    let of = |fields: &[Oxm]| all.iter().find(|(f, _)| f == fields).unwrap().1;
+    let of = |fields: &[Oxm]| all.iter().find(|(f, _)| f == fields).unwrap().1.clone();
     let (p, q) = (exact(Field::InPort, 1), exact(Field::InPort, 2));
     assert_eq!(of(&[p, UNTAGGED]), Answer::Cpu(Some(Beyond::Copies)));
     // From the trunk there is one form, without the tag

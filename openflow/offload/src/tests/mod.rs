@@ -7,4 +7,5 @@ mod pairs;
 mod paper;
 mod property;
 mod reference;
+mod turns;
 mod words;

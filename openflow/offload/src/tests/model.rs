@@ -2,7 +2,9 @@
 //! A chip that does what it is told and refuses what it can't, and a software switch that looks at every flow.
 use crate::Write;
 use crate::tables::{Chip, MacTable};
-use crate::{Act, Change, Flow, Id, MacKey, Offload, Only, PortMask, Rewrite, Share, Vlan, Wanted};
+use crate::{
+    Act, Change, Flow, Id, MacKey, Offload, Only, PortMask, Rewrite, Share, Tagging, Vlan, Wanted,
+};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tandem_ofpipeline::key::{Key, L4, NET, THERE};
 use tandem_openflow::{Field, Oxm};
@@ -41,6 +43,23 @@ impl Packet {
                 .field(o.field)
                 .is_some_and(|v| v & o.mask == o.value)
         })
+    }
+
+    /// As rows of the ACL see it behind classification: another VLAN id and priority, the tag as it came.
+    fn classified(&self, writes: Rewrite) -> Packet {
+        let mut p = *self;
+        let came = self.of(Field::VlanVid) & PRESENT;
+        let vid = match writes.tag {
+            Tagging::Goes => Some(0xfff),
+            _ => writes.vid.map(u128::from),
+        };
+        if let Some(vid) = vid {
+            p.key.set(Field::VlanVid, came | vid);
+        }
+        if let Some(pcp) = writes.pcp {
+            p.key.set(Field::VlanPcp, pcp.into());
+        }
+        p
     }
 
     fn proto(&self) -> Option<u8> {
@@ -85,6 +104,8 @@ struct Row {
     act: Act,
     /// The group that it is for, and that alone.
     group: Option<u8>,
+    /// Not for packets of any.
+    ungrouped: bool,
 }
 
 /// A row that classifies.
@@ -130,6 +151,7 @@ impl Device {
                 at,
                 kind,
                 fields,
+                ungrouped,
                 act,
                 ..
             } => {
@@ -138,6 +160,7 @@ impl Device {
                     fields: fields.clone(),
                     act: *act,
                     group: None,
+                    ungrouped: *ungrouped,
                 };
                 assert!(self.rows.insert(*at, row).is_none(), "row {at} is taken");
                 assert!(self.lines() <= self.chip.acl.size, "the ACL is full");
@@ -159,6 +182,7 @@ impl Device {
                     fields: Vec::new(),
                     act: Act::Cpu,
                     group: Some(*group),
+                    ungrouped: false,
                 };
                 assert!(self.rows.insert(*at, row).is_none(), "row {at} is taken");
                 assert!(self.lines() <= self.chip.acl.size, "the ACL is full");
@@ -188,6 +212,7 @@ impl Device {
             Write::ClassDel { group, row } => {
                 self.class.remove(&(*group, *row)).unwrap();
             }
+            Write::FormAdd { .. } | Write::FormDel { .. } => {}
             Write::SetAdd(s) => {
                 assert!(self.sets.insert(*s), "the set is there");
                 let size = self.chip.mac.unwrap().port_sets as usize;
@@ -253,12 +278,16 @@ impl Device {
     pub fn answer(&self, p: &Packet) -> Answer {
         let ether = Some(p.of(Field::EthType) as u16);
         let class = self.classified(p, ether);
+        let group = class.map(|(group, _)| group);
+        let seen = class.map_or(*p, |(_, writes)| p.classified(writes));
         for row in self.rows.values() {
             let frames = self.chip.acl.kinds[row.kind].frames;
-            let group = class.map(|(group, _)| group);
-            let own = row.group.is_none() || row.group == group;
-            if own && frames.covers(ether, p.proto()) && p.matches(&row.fields) {
-                assert_eq!(row.group, group, "{p:?} meets what does not know its group");
+            let own = match row.group {
+                Some(_) => row.group == group,
+                None => !row.ungrouped || group.is_none(),
+            };
+            if own && frames.covers(ether, p.proto()) && seen.matches(&row.fields) {
+                // Whoever sends it, it leaves as it is classified
                 let act = match (row.act, class) {
                     (Act::Out { ports, .. }, Some((_, rewrite))) => Act::Out { ports, rewrite },
                     (act, _) => act,
@@ -285,7 +314,10 @@ impl Device {
 
     /// Rows, entries, and their answers; of rows only their order, of groups no number.
     pub fn picture(&self) -> String {
-        let rows: Vec<_> = self.rows.values().filter(|r| r.group.is_none()).collect();
+        let rows = self.rows.values().map(|r| (r.kind, &r.fields, r.act));
+        let rows: Vec<_> = rows
+            .zip(self.rows.values().map(|r| r.group.is_some()))
+            .collect();
         let pair = |((group, _), c): (&(u8, u8), &Class)| {
             let own = self.rows.values().find(|r| r.group == Some(*group));
             format!("{c:?} {:?}", own.map(|r| r.act))

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flows that write: which stand as a pair, how that comes and goes, and what is told of the others.
-use super::model::{PRESENT, World};
+use super::model::{Answer, PRESENT, World};
 use super::property::{ops, packets, play};
 use crate::tables::{self, MacLookup};
 use crate::{
-    Act, Chain, Change, FIRST_GROUP, Flow, NotPair, Offload, PortMask, Rewrite, Stand, Tagging,
-    Wanted, Why, Write,
+    Act, Chain, Change, Flow, NotPair, Offload, PortMask, Rewrite, Share, Stand, Tagging, Wanted,
+    Why, Write,
 };
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
+use std::collections::BTreeMap;
 use tandem_openflow::{Field, Oxm};
 
 const PLAIN: Rewrite = Rewrite {
@@ -44,40 +45,60 @@ const NO_TAG: (Field, u128) = (Field::VlanVid, 0);
 const PORT1: (Field, u128) = (Field::InPort, 1);
 const IP4: (Field, u128) = (Field::EthType, 0x0800);
 
-/// The writes in short.
-fn said(writes: &[Write]) -> Vec<String> {
+/// The writes in short; of rows it is kept which are a group's.
+#[derive(Default)]
+struct Groups(BTreeMap<u32, u8>);
+
+impl Groups {
+    fn said(&mut self, writes: &[Write]) -> Vec<String> {
+        let mut all = Vec::new();
+        for w in writes {
+            if let Write::GroupAdd { at, group, .. } = w {
+                self.0.insert(*at, *group);
+            }
+            all.push(said(w, &self.0));
+            if let Write::RowDel { at } = w {
+                self.0.remove(at);
+            }
+        }
+        all
+    }
+}
+
+fn said(w: &Write, groups: &BTreeMap<u32, u8>) -> String {
     let act = |a: &Act| match a {
         Act::Cpu => "cpu".to_owned(),
         Act::Drop => "drop".to_owned(),
         Act::Out { ports, .. } => format!("{:?}", ports.ports().collect::<Vec<_>>()),
     };
-    let all = writes.iter().map(|w| match w {
-        Write::GroupAdd { at, group, .. } => {
-            assert_eq!(*at, FIRST_GROUP + u32::from(*group));
-            format!("+group {group}")
-        }
+    match w {
+        Write::GroupAdd { group, .. } => format!("+group {group}"),
         Write::ClassAdd { group, writes, .. } => format!("+class {group} {:?}", writes.vid),
         Write::ClassAct { group, writes, .. } => format!("class {group} {:?}", writes.vid),
         Write::ClassDel { group, .. } => format!("-class {group}"),
-        Write::RowAct { at, act: a } if *at < crate::FIRST_ROW => {
-            format!("group {} {}", at - FIRST_GROUP, act(a))
-        }
-        Write::RowDel { at } if *at < crate::FIRST_ROW => format!("-group {}", at - FIRST_GROUP),
+        Write::RowAct { at, act: a } => match groups.get(at) {
+            Some(group) => format!("group {group} {}", act(a)),
+            None => format!("row {}", act(a)),
+        },
+        Write::RowDel { at } if groups.contains_key(at) => format!("-group {}", groups[at]),
         Write::RowAdd { act: a, .. } => format!("+row {}", act(a)),
         Write::RowDel { .. } => "-row".to_owned(),
         Write::MacPut { act: a, .. } => format!("mac {}", act(a)),
         other => format!("{other:?}"),
-    });
-    all.collect()
+    }
 }
 
 #[test]
 fn a_pair_comes_changes_and_goes() {
     let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
+    let mut groups = Groups::default();
     let w = o.add(1, flow(5, &[PORT1, VLAN1], vid(2, 7)));
-    assert_eq!(said(&w), ["+group 1", "+class 1 Some(7)", "group 1 [2]"]);
-    let rows = o.rows(1);
-    assert_eq!(rows, [(FIRST_GROUP + 1, Act::port(2))]);
+    assert_eq!(
+        groups.said(&w),
+        ["+group 1", "+class 1 Some(7)", "group 1 [2]"]
+    );
+    let rows: Vec<Act> = o.rows(1).into_iter().map(|(_, act)| act).collect();
+    assert_eq!(rows, [Act::port(2)]);
     assert_eq!(
         (o.group(1), o.usage().class_used, o.usage().acl_used),
         (Some(1), 2, 1)
@@ -88,7 +109,7 @@ fn a_pair_comes_changes_and_goes() {
     );
     assert_eq!(o.why(1).unwrap().needs(), None);
     // Where it goes to, or what is written, is one write; both are not
-    let to = |o: &mut Offload, w| said(&o.modify(1, w, false, false));
+    let mut to = |o: &mut Offload, w| groups.said(&o.modify(1, w, false, false));
     assert_eq!(to(&mut o, vid(3, 7)), ["group 1 [3]"]);
     assert_eq!(to(&mut o, vid(3, 8)), ["class 1 Some(8)"]);
     assert_eq!(
@@ -98,18 +119,29 @@ fn a_pair_comes_changes_and_goes() {
     // What writes nothing needs none, and stands before the pair goes
     assert_eq!(
         to(&mut o, Wanted::Act(Act::port(2))),
-        ["+row [2]", "-class 1", "-group 1"]
+        ["+row cpu", "-class 1", "-group 1", "row [2]"]
     );
     assert_eq!((o.group(1), o.usage().class_used), (None, 0));
-    assert_eq!(to(&mut o, vid(2, 7)).len(), 4);
-    assert_eq!(said(&o.remove(1)), ["-class 1", "-group 1"]);
+    // And the other way round
+    assert_eq!(
+        to(&mut o, vid(2, 7)),
+        [
+            "row cpu",
+            "+group 1",
+            "+class 1 Some(7)",
+            "-row",
+            "group 1 [2]"
+        ]
+    );
+    assert_eq!(groups.said(&o.remove(1)), ["-class 1", "-group 1"]);
     assert_eq!(o.usage().acl_used, 0);
 }
 
 #[test]
 fn who_meets_it_in_front_keeps_it_out() {
     let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
-    o.add(1, flow(5, &[PORT1, VLAN1], vid(2, 7)));
+    let mut groups = Groups::default();
+    groups.said(&o.add(1, flow(5, &[PORT1, VLAN1], vid(2, 7))));
     // What is behind does not matter: it never sees these packets
     o.add(2, flow(1, &[VLAN1], Wanted::Act(Act::port(3))));
     assert_eq!(o.flows[&1].state.stand, Stand::Pair);
@@ -120,21 +152,117 @@ fn who_meets_it_in_front_keeps_it_out() {
     );
     assert_eq!(o.flows[&1].state.stand, Stand::Pair);
     let w = o.add(4, flow(9, &[IP4], Wanted::Act(Act::port(4))));
-    assert_eq!(said(&w), ["+row [4]", "+row cpu", "-class 1", "-group 1"]);
+    let all = ["+row cpu", "+row cpu", "-class 1", "-group 1", "row [4]"];
+    assert_eq!(groups.said(&w), all);
     let why = o.why(1).unwrap();
     assert_eq!(
         why.to_string(),
         "software: the table does not do its action; trapped at its place, in IS2; IS1 would write it, but \
-         flow 4 in front meets it"
+         flow 4 in front meets it, and sends or asks for the tag"
     );
     assert_eq!(
         why.needs().unwrap(),
-        "that flow 4 in front goes, or matches less"
+        "that flow 4 in front goes, matches less, or neither sends nor asks for the tag"
     );
     let named = o.why(1).unwrap().named(|id| id + 100).to_string();
     assert!(named.contains("flow 104 in front"), "{named}");
+    // Without a port it sends nothing
+    o.modify(4, Wanted::Act(Act::Cpu), false, false);
+    assert_eq!(o.flows[&1].state.stand, Stand::Pair);
+    o.modify(4, Wanted::Act(Act::port(4)), false, false);
+    assert_ne!(o.flows[&1].state.stand, Stand::Pair);
     o.remove(4);
     assert_eq!(o.flows[&1].state.stand, Stand::Pair);
+}
+
+/// What a controller has in front of all else: LLDP and ARP, which it wants to see, and drops.
+#[test]
+fn who_sends_nothing_is_in_front_of_it() {
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    w.add(1, flow(5, &[PORT1, VLAN1], vid(4, 7)));
+    let ether = |n| [(Field::EthType, n)];
+    w.add(2, flow(9, &ether(0x0806), Wanted::Act(Act::Cpu)));
+    w.add(3, flow(8, &ether(0x86dd), Wanted::Act(Act::Drop)));
+    let stands = |w: &World, id: u32| w.offload.flows[&id].state.stand;
+    assert_eq!(stands(&w, 1), Stand::Pair);
+    // Each has its own row in front of that of the group, and what is dropped is
+    for id in [2, 3] {
+        assert!(matches!(stands(&w, id), Stand::Acl { .. }), "{id}");
+    }
+    let mut sum = (0, 0, 0);
+    for p in packets() {
+        if p.of(Field::InPort) != 1 || p.of(Field::VlanVid) != PRESENT | 1 {
+            continue;
+        }
+        match w.device.answer(&p) {
+            Answer::Cpu => sum.0 += 1,
+            Answer::Drop => sum.1 += 1,
+            Answer::Out(_, rewrite) => {
+                assert_eq!(rewrite.vid, Some(7));
+                sum.2 += 1;
+            }
+            Answer::Software => unreachable!(),
+        }
+    }
+    assert_eq!(sum, (6, 6, 42));
+    // A row for the tag would see another one
+    w.add(4, flow(9, &[VLAN1, IP4], Wanted::Act(Act::Cpu)));
+    assert_ne!(stands(&w, 1), Stand::Pair);
+    w.remove(4);
+    assert_eq!(stands(&w, 1), Stand::Pair);
+}
+
+/// A packet that is of a group for a moment longer does not meet a new row for its tag, and is not dropped by one behind that.
+#[test]
+fn what_comes_in_front_drops_nothing_before_the_pair_is_gone() {
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    let add = |id, flow| Change::Add {
+        id,
+        flow,
+        chain: Chain::default(),
+    };
+    let tag = Oxm::masked(Field::VlanVid, PRESENT, PRESENT);
+    let mut guard = flow(
+        9,
+        &[(Field::EthDst, 0x0200_0000_0001)],
+        Wanted::Act(Act::Cpu),
+    );
+    guard.fields.push(tag);
+    w.add(1, flow(3, &[VLAN1], vid(3, 7)));
+    let drop = flow(5, &[IP4], Wanted::Act(Act::Drop));
+    w.batch(vec![add(2, drop), add(3, guard)]);
+    assert_ne!(w.offload.flows[&1].state.stand, Stand::Pair);
+    w.batch(vec![Change::Remove { id: 2 }, Change::Remove { id: 3 }]);
+    assert_eq!(w.offload.flows[&1].state.stand, Stand::Pair);
+}
+
+/// One in front that has no row turns it.
+#[test]
+fn who_has_no_row_in_front_turns_it() {
+    let mut w = World::new(tables::vsc9953(MacLookup::Vlan), packets());
+    let from = |vlan, n| [vlan, IP4, (Field::EthSrc, n)];
+    let vlan2 = (Field::VlanVid, PRESENT | 2);
+    let busy = |traffic, f: Flow| Flow { traffic, ..f };
+    w.add(1, flow(5, &from(VLAN1, 1), vid(2, 7)));
+    w.add(2, busy(1000, flow(5, &from(vlan2, 2), vid(2, 7))));
+    // Its rows would trap all of UDP
+    let all = [IP4, (Field::EthSrc, 1), (Field::IpProto, 17)];
+    w.add(3, flow(9, &all, Wanted::Act(Act::Cpu)));
+    let stands = |w: &World, id: u32| w.offload.flows[&id].state.stand;
+    assert_eq!(
+        [1, 2, 3].map(|id| stands(&w, id)),
+        [Stand::Pair, Stand::Pair, Stand::Costly]
+    );
+    let why = w.offload.why(1).unwrap();
+    assert!(
+        why.to_string()
+            .ends_with("traps, because 1 flow in front that overlaps it is in software"),
+        "{why}"
+    );
+    assert_eq!(w.offload.share(1), Some(Share::Nothing));
+    assert_eq!(w.offload.share(2), Some(Share::Whole));
+    w.remove(3);
+    assert_eq!(w.offload.share(1), Some(Share::Whole));
 }
 
 #[test]
@@ -315,9 +443,9 @@ fn pairs_too_many_take_nothing_from_others() {
 #[test]
 fn one_in_front_of_many_decides_few() {
     let mut o = crowded(100);
-    let lldp = || flow(9, &[(Field::EthType, 0x88cc)], Wanted::Act(Act::Cpu));
+    let sends = || flow(9, &[(Field::EthType, 0x88cc)], Wanted::Act(Act::port(3)));
     for _ in 0..3 {
-        o.come(200, lldp(), Chain::default());
+        o.come(200, sends(), Chain::default());
         assert!(o.queue.len() <= 4, "{} come", o.queue.len());
         o.decide();
         assert_eq!(o.usage().groups_used, 0);
@@ -403,9 +531,9 @@ fn pairs_are_met() {
     assert!(pairs > 100 && small > 50, "{pairs} {small}");
 }
 
-/// No row traps a pair, so a pair is no reason against rows that trap.
+/// A pair's traffic is weighed as others' is, against rows of flows in front that would trap it.
 #[test]
-fn pairs_have_no_price() {
+fn pairs_have_a_price() {
     let station = |n: u128| (Field::EthSrc, n);
     let host = (Field::Ipv4Src, 0x0a00_0001);
     let mut o = Offload::new(tables::vsc9953(MacLookup::Vlan));
@@ -414,15 +542,19 @@ fn pairs_have_no_price() {
         1,
         with(10, flow(1, &[IP4, host], Wanted::Act(Act::port(3)))),
     );
-    o.add(2, with(1000, flow(5, &[VLAN1, IP4, station(2)], vid(2, 7))));
+    o.add(2, with(0, flow(5, &[VLAN1, IP4, station(2)], vid(2, 7))));
     o.add(3, flow(9, &[IP4, host, station(3)], Wanted::Act(Act::Drop)));
     let stands = |o: &Offload| [2, 3].map(|id| o.flows[&id].state.stand);
     assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
     o.measured(&[(2, 2000)]);
-    assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
-    // As rows alone it would be one
-    o.add(4, flow(9, &[VLAN1, IP4], Wanted::Act(Act::port(4))));
+    assert_eq!(stands(&o), [Stand::Pair, Stand::Costly]);
+    o.add(
+        4,
+        flow(9, &[VLAN1, IP4, station(2)], Wanted::Act(Act::port(4))),
+    );
     assert_ne!(stands(&o)[0], Stand::Pair);
     o.remove(4);
+    assert_eq!(stands(&o), [Stand::Pair, Stand::Costly]);
+    o.measured(&[(2, 0)]);
     assert_eq!(stands(&o), [Stand::Pair, Stand::Acl { wide: true }]);
 }

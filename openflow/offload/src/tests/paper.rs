@@ -5,7 +5,7 @@
 use super::model::{Answer, Packet, World, answer};
 use super::property::packets;
 use crate::tables::{self, MacLookup, MacTable, Widths};
-use crate::{Act, Beyond, Flow, Id, Stand, Vlan, Wanted, Why};
+use crate::{Act, Beyond, Flow, Id, Share, Stand, Vlan, Wanted, Why};
 use tandem_openflow::{Field, Oxm};
 
 const A: u128 = 0x0200_0000_0001;
@@ -341,6 +341,51 @@ fn what_does_not_fit_is_not_answered_by_another() {
     assert_eq!(w.device.answer(&p), Answer::Cpu);
     w.remove(3);
     assert_eq!(w.device.answer(&p), answer(Act::port(2), &p));
+}
+
+/// And for whom a place is made: who has more than twice what would leave, has something to answer then, and nobody for whom
+/// what leaves would make others trap as much.
+#[test]
+fn who_comes_in_is_worth_it() {
+    let of = |n: u32| flow(9, &[(Field::EthType, 0x2000 + u128::from(n))], Act::port(1));
+    let full = || {
+        let mut c = chip();
+        c.acl.size = 3;
+        let mut w = World::new(c, packets());
+        (1..=4).for_each(|n| w.add(n, of(n)));
+        w
+    };
+    let inside = |w: &World| -> Vec<u32> {
+        let whole = |id: &u32| w.offload.share(*id) == Some(Share::Whole);
+        (1..=6).filter(whole).collect()
+    };
+    let mut w = full();
+    assert_eq!(inside(&w), [1, 2, 3]);
+    w.measured(&[(1, 30), (2, 30), (3, 30), (4, 60)]);
+    assert_eq!(inside(&w), [1, 2, 3]);
+    assert_eq!(
+        w.offload.why(4).unwrap().needs().unwrap(),
+        "1 more lines that are free, or more than 60 packets/s, twice what would leave for it (it is worth 60)"
+    );
+    w.measured(&[(4, 61)]);
+    assert_eq!(inside(&w).len(), 3);
+    assert!(inside(&w).contains(&4));
+    // several at once
+    let mut w = full();
+    w.add(5, of(5));
+    w.add(6, of(6));
+    w.measured(&[(4, 9), (5, 8), (6, 7)]);
+    assert_eq!(inside(&w), [4, 5, 6]);
+    // one that stands behind those that leave, whoever it is: they would make it trap
+    let mut w = full();
+    w.remove(4);
+    w.add(5, flow(1, &[(Field::InPort, 9)], Act::port(2)));
+    let why = w.offload.why(5).unwrap().to_string();
+    assert!(why.contains("full: needs"), "{why}");
+    w.measured(&[(5, 900)]);
+    assert_eq!(inside(&w), [1, 2, 3]);
+    let needs = w.offload.why(5).unwrap().needs().unwrap();
+    assert!(needs.contains("would make it trap"), "{needs}");
 }
 
 /// 11: a MAC entry ages by the source, and counts nothing: a flow with an idle timeout, or whose packets must be

@@ -109,7 +109,14 @@ fn written(w: &World, f: &Flow) -> bool {
         && (chip.acl.port_sets || ports.count() <= 1)
         && asked
         && (ip || rewrite.dscp.is_none())
+        && !rows.is_empty()
         && rows.iter().all(|r| r.exact)
+}
+
+/// May it not be in front of a flow that classification writes for?
+fn bars(f: &Flow) -> bool {
+    let tag = |o: &Oxm| matches!(o.field, Field::VlanVid | Field::VlanPcp);
+    matches!(f.wanted.act(), Act::Out { .. }) || f.fields.iter().any(tag)
 }
 
 /// What the MAC table does by itself.
@@ -141,6 +148,15 @@ fn places(w: &World) -> Vec<Placed> {
         w.offload.order.cmp(place(b), place(a))
     };
     flows.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then_with(|| tie(a.0, b.0)));
+    // Of two of one rank nobody's answer depends on who is in front, so that may be said by whoever says it
+    for (n, (_, a)) in flows.iter().enumerate() {
+        let same = flows[n + 1..]
+            .iter()
+            .take_while(|(_, b)| rank(a) == rank(b));
+        for (_, b) in same {
+            assert!(!meet(&a.fields, &b.fields), "{a:?} and {b:?} have one rank");
+        }
+    }
     let mut placed: Vec<Placed> = Vec::new();
     for (n, (id, flow)) in flows.iter().enumerate() {
         let mut p = Placed {
@@ -169,9 +185,15 @@ fn places(w: &World) -> Vec<Placed> {
             continue;
         }
         let front = &flows[n + 1..];
-        if written(w, flow) && !front.iter().any(|(_, g)| meet(&g.fields, &flow.fields)) {
+        if written(w, flow)
+            && !front
+                .iter()
+                .any(|(_, g)| meet(&g.fields, &flow.fields) && bars(g))
+        {
             p.stand = Stand::Pair;
             p.real = true;
+            // All packets of its group are its own
+            p.rows = vec![flow.fields.clone()];
             placed.push(p);
             continue;
         }
@@ -210,8 +232,7 @@ fn places(w: &World) -> Vec<Placed> {
         }
         let weighed = !wide.is_empty() || !answers && !lossy.is_empty();
         if needed && weighed {
-            // No row is in front of a pair's
-            let real = placed.iter().filter(|g| g.real && g.stand != Stand::Pair);
+            let real = placed.iter().filter(|g| g.real);
             let (mut trapped, mut turned) = (64 * pushed, 0);
             for g in real {
                 if meet(&g.flow.fields, &flow.fields) {
@@ -275,8 +296,7 @@ pub fn judge(w: &World) {
         let p = &placed[at];
         let e = &w.offload.flows[&first];
         let trapped = placed.iter().any(|g| {
-            p.stand != Stand::Pair
-                && matches!(g.stand, Stand::Acl { .. })
+            matches!(g.stand, Stand::Acl { .. })
                 && w.offload.flows[&g.id].wide()
                 && g.rows.iter().any(|r| packet.matches(r))
         });
@@ -322,6 +342,9 @@ pub fn no_pair_is_kept_out(w: &World) {
 /// rows then, leave others out, and so on; such rounds are cut off.
 pub fn nobody_is_kept_out(w: &World) {
     let o: &Offload = &w.offload;
+    let software = o.flows.values().filter(|e| !e.answers_all());
+    let software: u128 = software.map(|e| u128::from(e.flow.traffic)).sum();
+    assert_eq!(o.software, software);
     let u = o.usage();
     let free = u.acl_size - u.acl_used;
     for (id, e) in &o.flows {

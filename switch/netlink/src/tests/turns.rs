@@ -112,6 +112,14 @@ impl Questions for Fake {
         })
     }
 
+    fn lookups(
+        &mut self,
+        _: &[nl::Lookup],
+        _: &mut dyn FnMut(usize, nl::Found),
+    ) -> nl::Result<usize> {
+        Ok(0)
+    }
+
     fn settle(&mut self) -> nl::Result<()> {
         Ok(())
     }

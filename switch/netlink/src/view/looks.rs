@@ -1,9 +1,13 @@
 //! Looks at a family's routes, or at those by one device: what such a dump does not hold is gone.
 
-use ipnet::IpNet;
+use std::collections::HashMap;
 
-use super::super::fib::{Change, Hiding, Lines};
-use super::{KernelView, Sink, say};
+use ipnet::IpNet;
+use tandem_linux::netlink::{Found, Object};
+use tandem_store::model::LinkKind;
+
+use super::super::fib::{Change, Hiding, Lines, Missing};
+use super::{KernelView, Sink, next_hop_flags6, say};
 
 impl KernelView {
     /// A dump of one family's routes via `ifindex` begins (`None`: of all routes).
@@ -37,6 +41,31 @@ impl KernelView {
     /// What was spared, beside the lines that were read.
     pub fn check_spared(&mut self, lines: Option<&Lines>) {
         self.fib.check_spared(lines);
+    }
+
+    /// What a dump of IPv6 routes that counts has not shown, though it was known; at most so many.
+    pub fn missing6(&self, device: Option<u32>, most: usize) -> Vec<Missing> {
+        let vrfs = self.links.values().filter_map(|l| match l.model.kind {
+            LinkKind::Vrf { table } => Some((table, l.model.ifindex)),
+            _ => None,
+        });
+        let vrfs: HashMap<u32, u32> = vrfs.collect();
+        let vrf = |table| vrfs.get(&table).copied().unwrap_or(0);
+        self.fib.missing6(device, most, &vrf)
+    }
+
+    /// What a lookup of that gave.
+    pub fn looked_up6(&mut self, of: &Missing, found: Found, out: &mut Sink<'_>) {
+        let again = self.full.is_some();
+        let (links, without6) = (&self.links, &self.without6);
+        let flags = |i| next_hop_flags6(links, without6, i);
+        let say = &mut |c: Change<'_>| say(out, &c);
+        let other = (self.fib).looked_up6(of, found, again, &flags, say);
+        if let Some(route) = other {
+            // by itself: it stands behind no other one of its key that a dump has shown
+            self.fib.begin_dump();
+            self.dumped(Object::Route(route), out);
+        }
     }
 
     /// See [`FibCopy::twins6`](super::super::fib::FibCopy::twins6).

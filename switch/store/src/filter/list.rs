@@ -8,11 +8,8 @@ use crate::hw::table::Sent;
 use crate::hw::{Cls, HwClass, Ref, with_class};
 use crate::model::{FilterKey, FilterVerdict};
 use crate::reason::Reason;
-use crate::slices::{Span, Walk};
+use crate::slices::Walk;
 use crate::sync::Phase;
-
-/// Rules of any priority.
-const ALL: Span<u32> = Span::new(0, u32::MAX);
 
 impl Store {
     // -- a list, rule by rule -----------------------------------------------------------------------------------------
@@ -36,7 +33,7 @@ impl Store {
             if bound.is_some() || moving {
                 return; // a list that is still asked is left whole
             }
-            self.walk(Walk::Due(at, true, ALL), now);
+            self.walk(Walk::Due(at), now);
             self.hw.want::<AclTable>(table, None, now);
             return;
         }
@@ -66,37 +63,30 @@ impl Store {
                 return;
             }
         }
-        self.walk(Walk::Due(at, true, ALL), now);
+        self.walk(Walk::Due(at), now);
     }
 
     /// The next rule that has changed is wanted: first those that go.
-    pub(crate) fn step_due(&mut self, at: At, goes: bool, s: Span<u32>, now: u64) -> bool {
+    pub(crate) fn step_due(&mut self, at: At, now: u64) -> bool {
         let Some(l) = self.filters.lists.get_mut(&at) else {
             return false;
         };
-        let Some(&priority) = l.due.range(s.left()).next() else {
-            if goes {
-                self.slices.is_at(Walk::Due(at, false, ALL));
-            }
-            return goes;
+        let Some(priority) = l.going.pop_first().or_else(|| l.due.pop_first()) else {
+            return false;
         };
-        self.slices.is_at(Walk::Due(at, goes, s.behind(priority)));
         self.slices.look();
-        let want = l.target.get(&priority).cloned();
-        if want.is_none() != goes {
-            return true;
-        }
+        let want = l.target.get(&priority);
         let id = match l.entries.get(&priority) {
             Some(id) => *id,
             None => {
                 let id = self.hw.acl_entries.take();
                 l.entries.insert(priority, id);
-                self.filters.list_of.insert((Cls::AclEntry, id), at);
-                self.filters.by_table.insert((Cls::AclEntry, id), priority);
+                let rule = (Cls::AclEntry, id);
+                self.filters.list_of.insert(rule, (at, priority));
                 id
             }
         };
-        self.hw.want(id, want, now);
+        self.hw.want(id, want.cloned(), now);
         self.note_rule(at, priority);
         true
     }
@@ -119,7 +109,8 @@ impl Store {
         for (set, is) in [
             (&mut l.open, is_open),
             (&mut l.failed, fails),
-            (&mut l.due, is_due),
+            (&mut l.due, is_due && target.is_some()),
+            (&mut l.going, is_due && target.is_none()),
         ] {
             match is {
                 true => set.insert(priority),
@@ -142,8 +133,9 @@ impl Store {
             rules.filter_map(entry).collect()
         };
         for id in waiting {
-            self.hw.retry_dependent(Ref::new(Cls::AclEntry, id));
-            self.rule_changed(id);
+            let r = Ref::new(Cls::AclEntry, id);
+            self.hw.retry_dependent(r);
+            self.rule_changed(r);
         }
         if r.cls == Cls::AclTable {
             for id in self.hw.acl_binds.ids() {
@@ -176,28 +168,23 @@ impl Store {
 
     /// A rule or a binding was answered.
     pub(crate) fn list_answered(&mut self, r: Ref, now: u64) {
-        if let Some(&at) = self.filters.list_of.get(&(r.cls, r.id)) {
-            if r.cls == Cls::AclEntry {
-                self.rule_changed(r.id);
-            }
+        if let Some(at) = self.rule_changed(r) {
             self.step_list(at, now);
         }
     }
 
-    fn rule_changed(&mut self, id: u32) {
-        let of = &self.filters;
-        let at = of.list_of.get(&(Cls::AclEntry, id));
-        let priority = of.by_table.get(&(Cls::AclEntry, id));
-        if let Some((at, priority)) = at.zip(priority) {
+    /// Of a rule, or a binding: its list.
+    fn rule_changed(&mut self, r: Ref) -> Option<At> {
+        let (at, priority) = *self.filters.list_of.get(&(r.cls, r.id))?;
+        if r.cls == Cls::AclEntry {
             self.slices.look();
-            self.note_rule(*at, *priority);
+            self.note_rule(at, priority);
         }
+        Some(at)
     }
 
     pub(crate) fn rule_released(&mut self, id: u32) {
-        let at = self.filters.list_of.remove(&(Cls::AclEntry, id));
-        let priority = self.filters.by_table.remove(&(Cls::AclEntry, id));
-        if let (Some(at), Some(p)) = (at, priority)
+        if let Some((at, p)) = self.filters.list_of.remove(&(Cls::AclEntry, id))
             && let Some(l) = self.filters.lists.get_mut(&at)
         {
             l.entries.remove(&p);
@@ -235,7 +222,8 @@ impl Store {
         if bind == Some(l.bind) {
             self.filters.list_of.remove(&(Cls::AclBind, l.bind));
             l.bind = self.hw.acl_binds.take();
-            self.filters.list_of.insert((Cls::AclBind, l.bind), at);
+            let bind = (Cls::AclBind, l.bind);
+            self.filters.list_of.insert(bind, (at, 0));
         }
         let idle = l.target.is_empty() && l.entries.is_empty();
         let (table, bind) = (l.table, l.bind);
@@ -302,6 +290,12 @@ impl Store {
             .filter(|s| s.reason.is_some())
             .map(|s| (list_id(s.at.0, s.at.1), s.priority))
             .collect()
+    }
+
+    /// Of filters at front-panel ports whose rules count: the port, and the chip's counter.
+    pub fn counted_rules(&self) -> Vec<(u16, FilterKey, u32)> {
+        let all = self.filters.shown.iter().filter(|(_, s)| s.counter != 0);
+        all.map(|(key, s)| (s.at.0, *key, s.counter)).collect()
     }
 
     /// All filters at front-panel ports.

@@ -6,6 +6,7 @@ use super::ids::Ids;
 use super::table::HwBody;
 use super::{Cls, Ref, body_of};
 use crate::api::Body;
+use std::sync::Arc;
 use tandem_abi::raw::*;
 
 fn size<T>() -> u16 {
@@ -154,9 +155,11 @@ impl HwBody for Mirror {
     fn spoil(&mut self) {}
 }
 
-/// TND_CLS_ACL_ENTRY
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct AclEntry {
+/// TND_CLS_ACL_ENTRY. The list's, the one that is wanted, that on its way and that on the chip are one, where they are equal.
+pub(crate) type AclEntry = Arc<Rule>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
     /// With the chip's ids.
     pub body: tnd_acl_entry,
     /// Table id of the list.
@@ -177,7 +180,7 @@ impl HwBody for AclEntry {
         self.parts.iter().copied().for_each(f);
     }
     fn spoil(&mut self) {
-        self.body.action = u16::MAX;
+        Arc::make_mut(self).body.action = u16::MAX;
     }
 }
 

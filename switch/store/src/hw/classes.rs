@@ -61,8 +61,8 @@ macro_rules! classes {
             pub woken: Vec<Ref>,
             /// Routes that are to leave the target that the chip has them go by.
             pub leaving: HashMap<Ref, BTreeSet<Ref>>,
-            /// Next hops that a warm attach has found to be others than they are to be, by table id. Until the end of the sweep the chip
-            /// may have routes by them that the kernel has no more: so long they trap.
+            /// Next hops that a warm attach has found to be others than they are to be, or that are others since a dump has begun, by table
+            /// id. Until the end of its sweep the chip may have routes by them that the kernel has no more: so long they trap.
             pub found_otherwise: BTreeSet<u32>,
             /// Targets that are not written before those have gone; with each the groups that wait to take it in.
             pub parting: HashMap<Ref, BTreeSet<Ref>>,
@@ -126,7 +126,7 @@ classes! { $
     Lag: lags = TND_CLS_LAG,
         changed Store::lag_answered, answered Store::lag_answered,
         released Store::lag_released;
-    Port: ports = TND_CLS_PORT, answered |s, _, _| s.step_guards();
+    Port: ports = TND_CLS_PORT, answered |s, _, _| s.port_answered();
     Vlan: vlans = TND_CLS_VLAN, changed Store::vlan_changed;
     Member: members = TND_CLS_VLAN_MEMBER,
         changed |s, r, _| s.member_changed(r.id), answered |s, r, _| s.member_answered(r.id),

@@ -17,6 +17,7 @@ mod ids;
 mod learned;
 mod queues;
 pub(crate) mod table;
+mod turns;
 
 use crate::api::{Body, Completion, Planned, Ring};
 pub(crate) use classes::{CLASSES, Cls, Hw, HwClass, each_class, with_class};
@@ -248,11 +249,7 @@ impl Hw {
     }
 
     fn hold_deps<B: HwClass>(&mut self, body: &B, by: i32) {
-        let mut deps = Vec::new();
-        body.deps(&mut |r| deps.push(r));
-        for d in deps {
-            self.hold(d, by);
-        }
+        body.deps(&mut |r| self.hold(r, by));
     }
 
     /// Looks at one object and posts what it needs; `waits`: it may not take more than it does.
@@ -327,16 +324,12 @@ impl Hw {
                     return None;
                 }
                 let mut state = DepState::Ready;
-                let mut deps = Vec::new();
-                want.deps(&mut |r| deps.push(r));
-                for d in deps {
-                    match self.dep_state(d) {
-                        DepState::Ready => {}
-                        DepState::Pending if state == DepState::Ready => state = DepState::Pending,
-                        DepState::Pending => {}
-                        DepState::Failed => state = DepState::Failed,
-                    }
-                }
+                want.deps(&mut |r| match self.dep_state(r) {
+                    DepState::Ready => {}
+                    DepState::Pending if state == DepState::Ready => state = DepState::Pending,
+                    DepState::Pending => {}
+                    DepState::Failed => state = DepState::Failed,
+                });
                 match state {
                     DepState::Ready => {}
                     DepState::Pending => return None,
@@ -512,8 +505,9 @@ impl Hw {
                             o.fail = Some(Fail::of(c, now));
                             o.told = true;
                         }
-                        // One that nobody wants any more is to be given back.
-                        let done = !again && o.want.is_some();
+                        // One that nobody wants any more is to be given back, and one that stands as wanted, where
+                        // it is the refused body that nobody wants any more, has not failed: these have another turn.
+                        let done = !again && o.want.is_some() && o.have != o.want;
                         self.hold_deps(&body, -1);
                         if let Some(old) = old.filter(|_| gone) {
                             self.hold_deps(&old, -1);
@@ -526,8 +520,13 @@ impl Hw {
                 }
             }
         }
+        // one that nothing holds back, and that is as wanted, need not have another turn
+        let o = B::table(self).at(id);
+        let stands =
+            B::CLS == Cls::AclEntry && o.fail.is_none() && o.have.is_some() && o.have == o.want;
         match again {
             true => self.goes_again(f.what),
+            false if stands => {}
             false => self.queue(f.what),
         }
         full

@@ -9,12 +9,14 @@
 //! ports and memberships, a membership for stations and for ports that are due, as one that joins is the bridge's by then. Its own port
 //! it awaits even where that is behind stations, and as long as that would be where the port leaves and so follows it; a port that is, and
 //! is another one, has nothing to do with it. A port waits for other ports and for memberships of before the last event, too: what follows
-//! from one event is on its way together. Stations do not wait for each other, nor memberships: there may be many. A station or a port
+//! from one event is on its way together, but for ports of one bridge, which come one after the other (`turns.rs`). Stations do not wait for
+//! each other, nor memberships: there may be many. A station or a port
 //! that changes while a command about it is on its way keeps those behind it back until that is answered. What got no answer, or is tried
 //! again, is the first of its kind.
 
 use super::classes::Member;
 use super::table::{Obj, Sent};
+use super::turns::Turns;
 use super::{CLASSES, Cls, Hw, HwClass, Ref, with_class};
 use crate::api::Planned;
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -38,6 +40,8 @@ pub(crate) struct Behind {
     again: BTreeSet<Ref>,
     /// Ports about which the command on its way is not that of their turn ([`Hw::shut`]).
     shut: HashSet<u32>,
+    /// Ports that wait for another one of their bridge.
+    pub turns: Turns,
 }
 
 impl Behind {
@@ -72,10 +76,12 @@ impl Hw {
             waiting,
             members_waiting,
             again,
+            turns,
             ..
         } = &mut self.behind;
         let due =
             |id: u32, after: &HashMap<u32, u64>| after.get(&id).is_none_or(|a| *a <= stations);
+        let held = |port: u32| turns.before(port).filter(|_| ordered);
         let (ports, members, fdb) = (&self.ports, &self.members, &self.fdb);
         for (cls, queue) in CLASSES.into_iter().zip(&mut self.queues) {
             let is_again = |id: &u32| again.contains(&Ref::new(cls, *id));
@@ -87,12 +93,12 @@ impl Hw {
                     let waits = |o: &Obj<Member>| {
                         port_of(o).is_some_and(|port| {
                             let queued = ports.get(port).is_some_and(|o| o.queued);
-                            !due(port, after) && (queued || leaves(o))
+                            held(port).is_some() || !due(port, after) && (queued || leaves(o))
                         })
                     };
                     let goes = |id: &u32| {
-                        let held = || ordered && members.get(*id).is_some_and(waits);
-                        is_again(id) || !port_is_due && !held()
+                        let waits = || ordered && members.get(*id).is_some_and(waits);
+                        is_again(id) || !port_is_due && !waits()
                     };
                     let from = *members_waiting;
                     let at = (from..queue.len()).find(|at| queue.get(*at).is_some_and(goes));
@@ -112,7 +118,20 @@ impl Hw {
                     }
                 }
                 Cls::Port => {
-                    while queue.get(*waiting).is_some_and(|id| !due(*id, after)) {
+                    if !turns.is_empty() {
+                        *waiting = 0;
+                    }
+                    while let Some(id) = queue.get(*waiting) {
+                        let before = held(*id).filter(|_| !is_again(id));
+                        if before.is_none() && due(*id, after) {
+                            break;
+                        }
+                        // stations behind it come behind those that it waits for as well, which may be behind stations themselves
+                        if before.is_some() && due(*id, after) {
+                            let goes_on = |b: &u32| held(*b).filter(|_| !is_again(b));
+                            let mut all = std::iter::successors(before, goes_on);
+                            others_wait |= all.all(|b| due(b, after));
+                        }
                         *waiting += 1;
                     }
                     let first = queue.get(*waiting);
@@ -165,6 +184,15 @@ impl Hw {
         (self.behind.waiting, self.behind.members_waiting) = (0, 0);
     }
 
+    /// Who waits for another port's turn is another one: all that are queued are looked at again.
+    pub fn turns_change(&mut self, held: HashMap<u32, u32>) -> bool {
+        let changes = self.behind.turns.wait(held);
+        if changes {
+            (self.behind.waiting, self.behind.members_waiting) = (0, 0);
+        }
+        changes
+    }
+
     /// A station of a bridge may have been queued: it is the last one, if it was not before.
     pub fn station_waits(&mut self, id: u32, bridge: u32) {
         if let Some(queue) = self.queues.get(Cls::Fdb as usize)
@@ -179,6 +207,10 @@ impl Hw {
     /// changes once more before its turn has the place of its first change: it would never be written else, as long as it
     /// changes and stations come.
     pub fn goes_behind(&mut self, port: u32, bridges: [u32; 2]) {
+        // One whose command is to be tried again had its turn, before what came since
+        if self.behind.again.contains(&Ref::new(Cls::Port, port)) {
+            return;
+        }
         let stations = self.behind.taken;
         self.behind.last.retain(|_, last| *last > stations);
         let last = bridges.iter().filter_map(|b| self.behind.last.get(b));

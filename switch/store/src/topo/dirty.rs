@@ -30,6 +30,7 @@ use crate::api::Domain;
 use crate::model::{BR_STATE_FORWARDING, BaseChain, BridgeVlan, FilterKey, Link, LinkKind, Rule};
 use crate::reason::Reason;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 /// Sets of what to look at, in the order in which it is done.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -119,6 +120,7 @@ impl Store {
                 self.topo.dirty.memberships.insert(*port);
             }
             self.topo.dirty.behind.insert(i);
+            self.mark_unheard();
             let vids: Vec<u16> = self.vlans_of(i).map(|v| v.vid).collect();
             for dev in said().map(|l| l.master).filter(|m| *m != 0) {
                 let d = &mut self.topo.dirty;
@@ -127,6 +129,12 @@ impl Store {
                 d.domains
                     .extend(vids.iter().map(|&vlan| Domain { dev, vlan }));
             }
+        }
+        // whether one of its ports is in service decides about a bridge that is down
+        let state = |l: Option<&Link>| l.and_then(|l| Some((l.master, l.bridge_port?.state)));
+        if state(old) != state(new) {
+            let bridges = said().map(|l| l.master).filter(|m| *m != 0);
+            self.topo.dirty.rifs.extend(bridges);
         }
         let unsupported =
             |l: Option<&Link>| l.and_then(|l| l.bridge_port).and_then(|p| p.unsupported);
@@ -342,6 +350,18 @@ impl Store {
             true => self.topo.odd_vlans.insert((i, vid)),
             false => self.topo.odd_vlans.remove(&(i, vid)),
         };
+        let taps = |v: Option<&BridgeVlan>| v.map(|v| v.tap).filter(|tap| *tap != 0);
+        let t = &mut self.topo;
+        if let Some(tap) = taps(old) {
+            t.taps.remove(&(tap, i, vid));
+        }
+        if let Some(tap) = taps(new) {
+            t.taps.insert((tap, i, vid));
+        }
+        // others may have named it as well
+        t.dirty
+            .vlan_devices
+            .extend(taps(old).into_iter().chain(taps(new)));
         let Some(l) = self.links.get(&i).map(|r| &r.link) else {
             return;
         };
@@ -384,7 +404,7 @@ impl Store {
         let d = &mut self.topo.dirty;
         d.rifs.insert(i);
         match kind {
-            Some(LinkKind::Vlan { .. }) => _ = d.vlan_devices.insert(i),
+            Some(LinkKind::Vlan { .. } | LinkKind::Other(_)) => _ = d.vlan_devices.insert(i),
             // one that has gone may have been a bridge
             Some(LinkKind::Bridge(_)) | None => _ = d.bridges.insert(i),
             _ => {}
@@ -414,18 +434,28 @@ impl Store {
 
     /// VLAN interfaces on a device.
     pub(super) fn mark_vlan_devices_on(&mut self, lower: u32) {
-        let t = &mut self.topo;
-        let on = t
-            .vlans_on
-            .range((lower, 0, 0)..=(lower, u16::MAX, u32::MAX));
-        t.dirty.vlan_devices.extend(on.map(|x| x.2));
+        let on = self.interfaces_on(lower, 0..=u16::MAX);
+        self.topo.dirty.vlan_devices.extend(on);
     }
 
     /// VLAN interfaces on a device with a VID.
     pub(super) fn mark_vlan_device(&mut self, lower: u32, vid: u16) {
-        let t = &mut self.topo;
-        let on = t.vlans_on.range((lower, vid, 0)..=(lower, vid, u32::MAX));
-        t.dirty.vlan_devices.extend(on.map(|x| x.2));
+        let on = self.interfaces_on(lower, vid..=vid);
+        self.topo.dirty.vlan_devices.extend(on);
+    }
+
+    /// VLAN interfaces on a device with one of these VIDs, and what takes their place.
+    pub(super) fn interfaces_on(&self, lower: u32, vids: RangeInclusive<u16>) -> Vec<u32> {
+        let (from, to) = (*vids.start(), *vids.end());
+        let on = (lower, from, 0)..=(lower, to, u32::MAX);
+        let on = self.topo.vlans_on.range(on).map(|x| x.2);
+        // a port has as many entries as VLANs, and none of them names a TAP: those of bridges do, or what was one until now
+        if self.topo.port_of.contains_key(&lower) || self.topo.taps.is_empty() {
+            return on.collect();
+        }
+        let of_it = self.vlans.range((lower, from)..=(lower, to));
+        let taps = of_it.map(|(_, v)| v.0.tap).filter(|tap| *tap != 0);
+        on.chain(taps).collect()
     }
 
     /// Ports of a bridge, and their memberships.
@@ -503,7 +533,7 @@ impl Store {
             d.rifs.insert(*i);
             match r.link.kind {
                 LinkKind::Bridge(_) => _ = d.bridges.insert(*i),
-                LinkKind::Vlan { .. } => _ = d.vlan_devices.insert(*i),
+                LinkKind::Vlan { .. } | LinkKind::Other(_) => _ = d.vlan_devices.insert(*i),
                 _ => {}
             }
             if r.link.master != 0 {

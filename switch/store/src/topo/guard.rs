@@ -12,6 +12,7 @@ use crate::Store;
 use crate::hw::bodies::{Member, Port};
 use crate::hw::table::Sent;
 use crate::model::{BR_STATE_DISABLED, BR_STATE_FORWARDING, Link};
+use crate::sync::Phase;
 use crate::topo::LinkRec;
 use std::collections::{BTreeMap, BTreeSet};
 use tandem_abi::raw::*;
@@ -33,11 +34,10 @@ impl Store {
             let Some(l) = self.link_of_port(*port) else {
                 continue;
             };
-            let was = self.hw.ports.get(u32::from(*port) - 1);
-            let (Some(now), Some(was)) = (&l.bridge_port, was.and_then(|o| o.want.as_ref())) else {
+            let (Some(now), Some((_, was))) = (&l.bridge_port, self.was_bridged(*port)) else {
                 continue;
             };
-            let both = [now.state, was.stp];
+            let both = [now.state, was];
             if both.contains(&BR_STATE_DISABLED) && both.contains(&BR_STATE_FORWARDING) {
                 *changed.entry(l.master).or_default() += 1;
             }
@@ -59,7 +59,17 @@ impl Store {
         }
     }
 
-    /// A port of this bridge forwards there, and is to go on.
+    /// What a port was to its bridge: flags, and spanning tree's state. What nobody has said yet is as an earlier core has left it.
+    fn was_bridged(&self, port: u16) -> Option<(u32, u8)> {
+        let was = self.hw.ports.get(u32::from(port) - 1);
+        let was = was.and_then(|o| o.want.as_ref());
+        let swept = self.warm && self.phase != Phase::Normal;
+        let left = || self.hw.ids.left_bridged(port).filter(|_| swept);
+        was.map(|was| (was.flags, was.stp)).or_else(left)
+    }
+
+    /// A port of this bridge forwards there, and is to go on. Not known of a port of which this core has said nothing: behind a restart all
+    /// ports of a guarded bridge trap.
     fn one_stays(&self, bridge: u32) -> bool {
         let of_it = |m: &Member| {
             let domain = self.topo.domain_of.get(&m.vlan);
@@ -91,11 +101,9 @@ impl Store {
     /// What a port of a guarded bridge is meanwhile.
     pub(super) fn guarded(&self, port: u16, l: &Link, body: &mut Port) {
         let guard = l.bridge_port.and_then(|_| self.topo.guards.get(&l.master));
-        let was = self.hw.ports.get(u32::from(port) - 1);
-        let was = was.and_then(|o| o.want.as_ref());
-        if let (Some(Guard::Trap), Some(was)) = (guard, was) {
-            body.flags = body.flags & !BRIDGED | was.flags & BRIDGED;
-            body.stp = was.stp;
+        if let (Some(Guard::Trap), Some((flags, stp))) = (guard, self.was_bridged(port)) {
+            body.flags = body.flags & !BRIDGED | flags & BRIDGED;
+            body.stp = stp;
         }
         if guard.is_some() && body.flags & TND_PORT_UP != 0 {
             body.flags |= TND_PORT_TRAP_ALL;

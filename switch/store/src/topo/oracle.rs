@@ -211,6 +211,9 @@ impl Store {
                     of.vlans_on.insert((r.link.lower, vid, *i));
                 }
             }
+            let taps = self.vlans.values().filter(|v| v.0.tap != 0);
+            of.taps
+                .extend(taps.map(|(v, ..)| (v.tap, v.ifindex, v.vid)));
             let odd_ones = self.vlans.iter().filter(|(_, v)| odd(&v.0));
             of.odd_vlans.extend(odd_ones.map(|(k, _)| *k));
             for (id, o) in &self.paths.objects {
@@ -240,6 +243,7 @@ impl Store {
         look.set("is in", &t.within);
         look.set("is on", &t.above);
         look.set("VLAN interface", &t.vlans_on);
+        look.set("TAP of a VLAN", &t.taps);
         look.set("odd VLAN", &t.odd_vlans);
         look.rows(
             What::Named("is called"),

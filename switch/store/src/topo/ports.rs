@@ -14,16 +14,28 @@ use tandem_abi::raw::*;
 impl Store {
     /// Memberships of the next port that are to be looked at.
     pub(crate) fn step_members(&mut self, now: u64) -> bool {
-        let d = &mut self.topo.dirty;
-        let whole = d.memberships.pop_first();
+        let d = &self.topo.dirty;
+        let whole = d.memberships.first().copied();
         let Some(port) = whole.or_else(|| d.members.first().map(|m| m.0)) else {
             return false;
         };
-        let single: Vec<_> = d
-            .members
-            .range((port, 0)..=(port, u16::MAX))
-            .copied()
-            .collect();
+        let all = (port, 0)..=(port, u16::MAX);
+        let single: Vec<_> = d.members.range(all.clone()).copied().collect();
+        let said = |l: &Link| self.vlans_of(l.ifindex).count();
+        // some of them are looked at alone where no other one hangs on them
+        let n = match whole.is_some() || !self.members_alone(port) {
+            true => self
+                .member_ids
+                .range(all)
+                .count()
+                .max(self.link_of_port(port).map_or(0, said)),
+            false => single.len(),
+        };
+        if self.slices.begins_next(n) {
+            return true;
+        }
+        let d = &mut self.topo.dirty;
+        d.memberships.remove(&port);
         for m in &single {
             d.members.remove(m);
         }
@@ -215,6 +227,13 @@ impl Store {
         swept && self.hw.ids.all_left_bridged().any(out)
     }
 
+    /// A port has joined a bridge, or left it, and there is a sweep to come: whether one has left unheard is asked again.
+    pub(super) fn mark_unheard(&mut self) {
+        if self.warm && self.phase != Phase::Normal {
+            self.swept();
+        }
+    }
+
     /// The sweep has taken away what was left: ports that waited for that look again.
     pub(crate) fn swept(&mut self) {
         if self.hw.ids.all_left_bridged().next().is_some() {
@@ -224,18 +243,20 @@ impl Store {
     }
 
     /// An entry of the FDB behind a port that leaves goes after the port: before that, what is sent to its station would be flooded,
-    /// to this port as well.
+    /// to this port as well. So does one that has moved there of which the chip has not heard yet.
     pub(crate) fn goes_with_its_port(&mut self, r: Ref) -> bool {
         if r.cls != Cls::Fdb || self.topo.leaving.is_empty() {
             return false;
         }
         let entry = self.hw.fdb.get(r.id).filter(|o| o.want.is_none());
-        let Some(port) = entry.and_then(|o| Some(o.have.as_ref()?.port)) else {
+        let Some(have) = entry.and_then(|o| Some(o.have.as_ref()?.port)) else {
             return false;
         };
-        if !self.topo.leaving.contains(&port) {
+        let last = self.topo.last_behind.get(&r.id).copied();
+        let mut ports = std::iter::once(have).chain(last);
+        let Some(port) = ports.find(|p| self.topo.leaving.contains(p)) else {
             return false;
-        }
+        };
         self.hw.unqueue(r);
         self.topo.left_behind.insert((port, r.id));
         true
@@ -293,9 +314,10 @@ impl Store {
     }
 
     /// A domain whose unknown stations are the CPU's is to flood to them, and a port is on its way out of it: one of them may have been
-    /// behind that port, which would get its frames once more.
+    /// behind that port, which would get its frames once more. Or one of its ports is written still, and is not yet what it was in the
+    /// kernel when the last such station went.
     pub(crate) fn floods_early(&mut self, r: Ref) -> bool {
-        if r.cls != Cls::Vlan || self.topo.moving.is_empty() {
+        if r.cls != Cls::Vlan {
             return false;
         }
         let traps = |v: &Vlan| v.flags & TND_VLAN_UC_TRAP != 0;
@@ -308,20 +330,46 @@ impl Store {
                 o.fail.is_none() && is_in(&o.have) && !is_in(&o.want)
             })
         };
-        let waits = floods && self.topo.moving.iter().any(|(_, id)| leaves(*id));
+        let changes = |id: &u32| {
+            let o = self.hw.ports.get(*id).filter(|o| o.fail.is_none());
+            o.is_some_and(|o| !o.is_settled(o.want.as_ref())) && self.is_member(*id, r.id)
+        };
+        let waits = floods
+            && (self.topo.moving.iter().any(|(_, id)| leaves(*id))
+                || self.doors.ports().any(changes));
         if waits {
             self.topo.floods.insert(r.id);
         }
         waits
     }
 
+    /// The chip has this port (by table id) in this domain.
+    fn is_member(&self, port: u32, vlan: u32) -> bool {
+        let number = u16::try_from(port + 1).unwrap_or(u16::MAX);
+        let vid = self.topo.domain_of.get(&vlan).map(|d| d.vid());
+        let id = vid.and_then(|vid| self.member_ids.get(&(number, vid)));
+        let o = id.and_then(|id| self.hw.members.get(*id));
+        let have = o.and_then(|o| o.have.as_ref());
+        have.is_some_and(|m| m.vlan == vlan)
+    }
+
     /// Memberships of a port are answered: domains that waited for such look again.
     pub(crate) fn look_who_floods(&mut self, port: u16) {
-        if !self.topo.floods.is_empty() && self.members_answered(port) {
-            for id in std::mem::take(&mut self.topo.floods) {
-                self.hw.queue(Ref::new(Cls::Vlan, id));
-            }
+        if self.members_answered(port) {
+            self.flood_again();
         }
+    }
+
+    /// A port was written, or had nothing to write: the same.
+    pub(crate) fn flood_again(&mut self) {
+        for id in std::mem::take(&mut self.topo.floods) {
+            self.hw.queue(Ref::new(Cls::Vlan, id));
+        }
+    }
+
+    pub(crate) fn port_answered(&mut self) {
+        self.step_guards();
+        self.flood_again();
     }
 
     /// A port whose memberships of one kind give way to those of the other is looked at when those on their way are answered.

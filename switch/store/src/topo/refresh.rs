@@ -7,7 +7,6 @@ use crate::mdb::GroupKey;
 use crate::model::{Family, FdbKey, Link, LinkKind};
 use crate::reason::Reason;
 use crate::slices::{FIRST_ADDRESS, LAST_ADDRESS, Span, Then, Walk};
-use tandem_abi::raw::TND_VID_ANY;
 
 /// What is to be done next of a look at the topology, where it goes in slices: bridges and their domains, memberships,
 /// VLAN interfaces, router interfaces, rules of lists, each with what comes before it.
@@ -205,9 +204,8 @@ impl Store {
             };
             if changed && !self.topo.everything {
                 self.topo.dirty.rifs.insert(b);
-                let t = &mut self.topo;
-                let on = t.vlans_on.range((b, 0, 0)..=(b, u16::MAX, u32::MAX));
-                t.dirty.rifs.extend(on.map(|x| x.2));
+                let on = self.interfaces_on(b, 0..=u16::MAX);
+                self.topo.dirty.rifs.extend(on);
             }
         }
     }
@@ -241,14 +239,13 @@ impl Store {
 
     /// Memberships and router interfaces of a domain try again.
     fn retry_in_domain(&mut self, d: Domain) {
-        let vid = if d.vlan == 0 { TND_VID_ANY } else { d.vlan };
+        let vid = d.vid();
         let ports = self
             .devices_in(d.dev)
             .filter_map(|l| self.topo.port_of.get(&l.ifindex));
         let members = ports.filter_map(|p| self.member_ids.get(&(*p, vid)).copied());
-        let on = (d.dev, d.vlan, 0)..=(d.dev, d.vlan, u32::MAX);
-        let interfaces = self.topo.vlans_on.range(on).map(|x| x.2);
-        let interfaces = interfaces.chain([d.dev]);
+        let interfaces = self.interfaces_on(d.dev, d.vlan..=d.vlan);
+        let interfaces = interfaces.into_iter().chain([d.dev]);
         let rifs = interfaces.filter_map(|i| self.topo.rif_of.get(&i).copied());
         let members = members.map(|id| Ref::new(Cls::Member, id));
         let all: Vec<Ref> = members

@@ -5,7 +5,7 @@ use crate::api::Domain;
 use crate::fib::V4;
 use crate::hw::bodies::{Rif, RifPlace};
 use crate::hw::table::Sent;
-use crate::model::{ConfScope, Family, LinkKind, Rule};
+use crate::model::{BR_STATE_FORWARDING, ConfScope, Family, LinkKind, Rule};
 use crate::reason::Reason;
 use crate::slices::Each;
 use tandem_abi::raw::*;
@@ -179,8 +179,10 @@ impl Store {
                 let there = self.topo.bridges.contains_key(&i) && !self.topo.hidden.contains(&i);
                 there.then_some(RifPlace::Vlan(*f))?
             }
-            LinkKind::Vlan { vid } if !self.topo.hidden.contains(&l.lower) => {
-                self.vlan_place(l, vid).ok()?
+            LinkKind::Vlan { .. } | LinkKind::Other(_) => {
+                let (lower, vid) = self.vlan_of(l)?;
+                let there = !self.topo.hidden.contains(&lower);
+                there.then(|| self.vlan_place(l, lower, vid).ok())??
             }
             _ => return None,
         };
@@ -193,8 +195,17 @@ impl Store {
             return Some(seat);
         }
         let (mut flags, mut reason) = self.rif_flags(i);
-        // Its port may be up and bring packets that nobody takes.
-        if matches!(l.kind, LinkKind::Vlan { .. }) && !l.admin_up {
+        // Its port may be up and bring packets that nobody takes. A bridge that is down takes what a port brings that was put into service
+        // by hand; where none is, it opens behind what was to do for routes when it comes up.
+        let is_shut = match l.kind {
+            LinkKind::Vlan { .. } | LinkKind::Other(_) => true,
+            LinkKind::Bridge(_) => {
+                let mut ports = self.devices_in(i).filter_map(|l| l.bridge_port);
+                !ports.any(|p| p.state == BR_STATE_FORWARDING)
+            }
+            _ => false,
+        };
+        if is_shut && !l.admin_up {
             flags |= TND_RIF_TRAP_ALL;
             reason = Some(Reason::Down);
         }

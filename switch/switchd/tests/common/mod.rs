@@ -1,4 +1,5 @@
-//! Namespaces for tests: unique names, gone with the value.
+//! Namespaces for tests: unique names, gone with the value. Each file is a program of its own: they run one after the other, and
+//! who waits a moment for frames that are not to come shares the processors with few others.
 #![allow(dead_code)]
 
 use std::collections::HashMap;
@@ -91,6 +92,9 @@ impl Keeper for Kept {
     }
 }
 
+/// How long what is to come is waited for: the end of a test that hangs, and no verdict on a machine that has other work.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits until `done`; false after `limit`.
 pub fn wait_for(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + limit;
@@ -103,6 +107,19 @@ pub fn wait_for(limit: Duration, mut done: impl FnMut() -> bool) -> bool {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// What these devices do by themselves, late, is over: the kernel has told their operational states (net/core/link_watch.c).
+pub fn all_up(ns: &Ns, devices: &[&str]) {
+    let up = |device: &&str| {
+        let shown = ns.run(&format!("ip -br link show {device}"));
+        shown.split_whitespace().nth(1) == Some("UP")
+    };
+    assert!(
+        wait_for(PATIENCE, || devices.iter().all(up)),
+        "{}",
+        ns.run("ip -br link")
+    );
 }
 
 /// An Ethernet frame, padded to 60 bytes.
@@ -198,10 +215,11 @@ pub fn get(run: &std::path::Path, path: &str) -> Option<Value> {
 
 pub fn sync(run: &std::path::Path) {
     assert!(
-        wait_for(Duration::from_secs(10), || get(run, "/v1/status").is_some()),
+        wait_for(PATIENCE, || get(run, "/v1/status").is_some()),
         "switchd does not answer"
     );
     let _: Value = tandem_mgmt::Client::new(run.join("t/switchd.sock"))
-        .post("/v1/sync", &serde_json::json!({"timeout_ms": 10_000}))
+        .with_timeout(2 * PATIENCE)
+        .post("/v1/sync", &serde_json::json!({"timeout_ms": 60_000}))
         .unwrap();
 }

@@ -32,7 +32,7 @@ const MARKER: &[u8] = b"\x02\0\0\0\x0f\x02\x02\0\0\0\x0f\x01\x88\xb5 the frames 
 /// is under way any more.
 const ROUNDS: usize = 3;
 /// The kernel comes to rest within this time, or the recording is given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 const RECEIVE_BUFFER: usize = 32 << 20;
 
 /// What is set before there are devices: forwarding; no limits on ICMP errors; addresses only by hand; the same member of a

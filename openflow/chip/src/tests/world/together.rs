@@ -59,6 +59,7 @@ pub fn step(all: &mut [&mut World]) -> bool {
         // Of what the chip does in its turn nothing is written down before the next one
         w.keep();
         w.chip.turn(now);
+        w.measure();
     }
     if all.iter().any(|w| w.chip.lost().is_some()) {
         attach(all);
@@ -89,6 +90,7 @@ pub fn step(all: &mut [&mut World]) -> bool {
 
 /// Until the chip has nothing left to do.
 pub fn rest(all: &mut [&mut World]) {
+    all[0].inner(|i| i.silent = false);
     for _ in 0..100_000 {
         if step(all) {
             continue;

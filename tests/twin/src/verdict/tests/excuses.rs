@@ -116,6 +116,76 @@ fn what_is_routed_into_a_bridge_that_goes_down_is_lost() {
     assert_eq!(shut(&passed(&[], &[COPY]), &sent, &[10], &gone), None);
 }
 
+/// The last port that had a carrier leaves the bridge, and takes its stations along: the bridge's carrier, and all that goes with that, goes
+/// later.
+#[test]
+fn what_is_routed_into_a_bridge_whose_last_port_has_left_is_lost() {
+    let before = || {
+        let mut all = bridge(nl::BridgeInfo::default(), &[(3, FORWARDING, true)]);
+        all.extend([neighbour(10), neighbour(2), station(3)]);
+        all
+    };
+    let mut sent = out(3);
+    (sent.frame.0[5], sent.frame.0[11]) = (10, 10);
+    let sent = [sent];
+    let dark = |o: nl::Object| match o {
+        nl::Object::Link(l) if l.index == 10 => nl::Object::Link(nl::Link {
+            flags: l.flags & !(1 << 16),
+            ..l
+        }),
+        o => o,
+    };
+    let with = |ports: &[(u32, u8, bool)], carrier: bool| -> Vec<nl::Object> {
+        let all = bridge(nl::BridgeInfo::default(), ports).into_iter();
+        all.map(|o| if carrier { o } else { dark(o) }).collect()
+    };
+    let left = |passed: &Passed, carrier: bool, kernel: &[Out], ways: &[u8]| {
+        let mut after = with(&[], carrier);
+        after.push(link(3, 3, true));
+        let later = Rest::new(after, Default::default(), &[]);
+        let mut all = before();
+        all.push(route("10.0.0.0/8", ways));
+        within(USUAL, kernel, &all, |case| judge_shut(passed, &later, case))
+    };
+    let nothing = passed(&[], &[]);
+    let lost = Some(Verdict::Lost);
+    assert_eq!(left(&nothing, false, &sent, &[10]), lost);
+    assert_eq!(left(&nothing, false, &[out(2)], &[2, 10]), lost);
+    // another port is left, the kernel sent it elsewhere, or a frame left, or the CPU has a copy
+    assert_eq!(left(&nothing, true, &sent, &[10]), None);
+    assert_eq!(left(&nothing, false, &[out(2)], &[10]), None);
+    assert_eq!(left(&nothing, false, &[out(2)], &[2]), None);
+    assert_eq!(left(&passed(&[3], &[]), false, &sent, &[10]), None);
+    assert_eq!(left(&passed(&[], &[COPY]), false, &sent, &[10]), None);
+    // it is still in the bridge; or the bridge had no carrier before
+    let still = Rest::new(
+        with(&[(3, FORWARDING, true)], false),
+        Default::default(),
+        &[],
+    );
+    let mut all = before();
+    all.push(route("10.0.0.0/8", &[10]));
+    let judged = within(USUAL, &sent, &all, |case| {
+        judge_shut(&nothing, &still, case)
+    });
+    assert_eq!(judged, None);
+    let mut after = with(&[], false);
+    after.push(link(3, 3, true));
+    let later = Rest::new(after, Default::default(), &[]);
+    let all: Vec<_> = all.into_iter().map(dark).collect();
+    let judged = within(USUAL, &sent, &all, |case| {
+        judge_shut(&nothing, &later, case)
+    });
+    assert_eq!(judged, None);
+    // by a route of the port's own, which the bridge has no part in
+    let mut all = before();
+    all.extend([neighbour(3), route("10.0.0.0/8", &[3])]);
+    let judged = within(USUAL, &[out(3)], &all, |case| {
+        judge_shut(&nothing, &later, case)
+    });
+    assert_eq!(judged, None);
+}
+
 /// What a bridge's address was sent to, by these ports.
 fn flooded(ports: &[u8]) -> Passed {
     let one = |p: &u8| (u16::from(*p), frame(10, true));

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine: steps, and their way back when one of them is refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tandem_swconfig::probe::Prober;
+use tandem_swconfig::{Config, Engine, Kind, Link, Name, Platform, Station, Switchport, routing};
+use tandem_vlans::{Database, Port, Switch};
+
+use crate::acl::{self, Rules};
+use crate::check::check;
+use crate::steps::{Neighbour, Stack, Step, mode, steps};
+use crate::taps::Taps;
+use crate::tree::Tree;
+
+/// The front panel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Board {
+    /// The switch's MAC: its VLAN interfaces have it.
+    pub mac: [u8; 6],
+    /// Number, name, MAC and Mb/s of each port.
+    pub ports: Vec<(u16, String, [u8; 6], u32)>,
+}
+
+impl Board {
+    /// The database that it begins with: every port in VLAN 1.
+    #[must_use]
+    pub fn database(&self) -> Database {
+        let mut d = Database::new(self.mac);
+        for (number, name, mac, _) in &self.ports {
+            let port = Port {
+                name: name.clone(),
+                mac: *mac,
+                mtu: 1500,
+                up: true,
+                mode: mode(&Switchport::default()),
+            };
+            if let Err(e) = d.set_port(*number, port) {
+                tracing::error!("{name}: {e}");
+            }
+        }
+        d
+    }
+
+    /// Ports and their Mb/s.
+    fn speeds(&self) -> impl Iterator<Item = (Name, u32)> {
+        self.ports
+            .iter()
+            .filter_map(|p| Some((self.name(p.0)?, p.3)))
+    }
+
+    pub(crate) fn name(&self, number: u16) -> Option<Name> {
+        let port = self.ports.iter().find(|p| p.0 == number)?;
+        Some(Name {
+            kind: Kind::of_speed(port.3),
+            number,
+        })
+    }
+}
+
+/// How a port is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortState {
+    /// Its number.
+    pub port: u16,
+    /// Whether its cable has a signal.
+    pub carrier: bool,
+    /// Mb/s; 0: not known.
+    pub speed: u32,
+    /// Frames and octets in, frames and octets out.
+    pub counters: [u64; 4],
+}
+
+/// What the engine asks of those who have the chip.
+pub trait Chip: Send {
+    /// Waits until all that was said is in the chip, or has its reason: what the chip has refused, and why. None: it is
+    /// not known, for there is no chip, or it does not answer.
+    fn settle(&mut self) -> Option<BTreeMap<String, String>>;
+
+    /// How its ports are.
+    fn ports(&self) -> Vec<PortState>;
+
+    /// How many packets the rules of ports have met: by the port, whether it is of what leaves, and the rule's place.
+    fn matches(&self) -> BTreeMap<(u16, bool, u16), u64> {
+        BTreeMap::new()
+    }
+
+    /// What policers have let pass and dropped, by their numbers.
+    fn policed(&self) -> BTreeMap<u32, [u64; 2]> {
+        BTreeMap::new()
+    }
+
+    /// As [`Engine::platform`].
+    ///
+    /// # Errors
+    /// It does not answer, or knows nothing of that.
+    fn platform(&self, what: &Platform) -> Result<Vec<Vec<String>>, String>;
+}
+
+/// The reason of what is refused for want of another object.
+const FOLLOWS: &str = "what it refers to is not in hardware";
+
+/// What people call an object that the chip refuses.
+fn called(object: &str) -> &str {
+    const WORDS: [(&str, &str); 6] = [
+        ("Rule ", "a rule of an access list"),
+        ("AclTable ", "an access list"),
+        ("AclBind ", "an access list"),
+        ("AclRange ", "a range of ports"),
+        ("Policer ", "a policer"),
+        ("Mirror ", "a mirror"),
+    ];
+    let words = WORDS.iter().find(|(kind, _)| object.starts_with(kind));
+    words.map_or(object, |(_, words)| words)
+}
+
+/// Engine `chip`.
+pub struct ChipEngine {
+    board: Board,
+    switch: Switch,
+    stack: Box<dyn Stack>,
+    taps: Arc<Taps>,
+    tree: Arc<Tree>,
+    /// None before the core runs.
+    chip: Option<Box<dyn Chip>>,
+    /// Those that there are.
+    loopbacks: Vec<Name>,
+    /// Those that are set.
+    rules: Rules,
+}
+
+impl ChipEngine {
+    /// With nothing set. `switch` is of [`Board::database`].
+    #[must_use]
+    pub fn new(board: Board, switch: Switch, stack: Box<dyn Stack>, taps: Arc<Taps>) -> ChipEngine {
+        let tree = Tree::new(&board, switch.clone(), taps.bell());
+        ChipEngine {
+            tree: Arc::new(tree),
+            board,
+            switch,
+            stack,
+            taps,
+            chip: None,
+            loopbacks: Vec::new(),
+            rules: Rules::default(),
+        }
+    }
+
+    /// The spanning tree, for who has its links and BPDUs.
+    #[must_use]
+    pub fn tree(&self) -> Arc<Tree> {
+        Arc::clone(&self.tree)
+    }
+
+    /// Before the core begins: what an engine of before has left is taken over where it is still wanted, and goes where it
+    /// is not; then all of the configuration is carried out.
+    ///
+    /// # Errors
+    /// As [`Engine::apply`].
+    pub fn restore(&mut self, kept: Vec<(u16, OwnedFd)>, now: &Config) -> Result<(), String> {
+        for (vid, fd) in kept {
+            if !self.taps.adopt(vid, fd) {
+                self.taps.remove(vid);
+            }
+        }
+        // also of those that an earlier attempt, which was refused, has taken over
+        for (vid, _) in self.taps.list() {
+            let name = Name {
+                kind: Kind::Vlan,
+                number: vid,
+            };
+            if !now.interfaces.contains_key(&name) {
+                self.taps.remove(vid);
+            }
+        }
+        self.stack.forward(now.routing)?;
+        let wanted: BTreeSet<_> = now.routes.iter().map(|r| (r.to, r.distance)).collect();
+        for (to, distance) in self.stack.routes()? {
+            if !wanted.contains(&(to, distance)) {
+                self.stack.route(to, distance, &BTreeSet::new())?;
+            }
+        }
+        self.apply(&Config::default(), now)
+    }
+
+    /// The core runs: from here on a refusal of the chip undoes what was asked for.
+    pub fn set_chip(&mut self, chip: Box<dyn Chip>) {
+        self.chip = Some(chip);
+    }
+
+    /// Takes steps: how many were begun, and why it was not all of them.
+    fn take(&mut self, all: &[Step]) -> Result<(), (usize, String)> {
+        // what has waited for room before says nothing of these
+        let before = self.chip.as_mut().and_then(|chip| chip.settle());
+        for (n, step) in all.iter().enumerate() {
+            step.take(&self.switch, &self.tree, &mut *self.stack)
+                .map_err(|why| (n + 1, why))?;
+        }
+        // where it is not known what has waited before, nothing tells that from what is refused now
+        let (Some(chip), Some(before)) = (&mut self.chip, before) else {
+            return Ok(());
+        };
+        let refused = chip.settle().unwrap_or_default();
+        let new = refused.iter().filter(|(o, _)| !before.contains_key(*o));
+        // what is refused for want of another one says less than that one's reason
+        if let Some((what, why)) = new.min_by_key(|(_, why)| why.as_str() == FOLLOWS) {
+            let what = called(what);
+            return Err((all.len(), format!("the chip refuses {what}: {why}")));
+        }
+        Ok(())
+    }
+
+    /// Static routes that the kernel has dropped with a device or an address come back, and those that waited for a gateway
+    /// are tried again.
+    fn routes_again(&mut self, now: &Config) {
+        for step in steps(&Config::default(), &acl::without_monitors(now)) {
+            if let Step::Route(..) = step
+                && let Err(why) = step.take(&self.switch, &self.tree, &mut *self.stack)
+            {
+                tracing::warn!("static route: {why}");
+            }
+        }
+    }
+}
+
+impl Engine for ChipEngine {
+    fn name(&self) -> &'static str {
+        "chip"
+    }
+
+    fn ports(&self) -> Vec<Name> {
+        let all = self.board.ports.iter();
+        all.filter_map(|p| self.board.name(p.0)).collect()
+    }
+
+    fn apply(&mut self, was: &Config, now: &Config) -> Result<(), String> {
+        let ports = self.ports();
+        check(now, &ports)?;
+        let speeds: Vec<(Name, u32)> = self.board.speeds().collect();
+        let [was_set, now_set] = [was, now].map(acl::without_monitors);
+        let pair = [&*was_set, &*now_set].map(|c| acl::rules(c, &speeds, self.board.mac));
+        acl::check(now, &pair[1])?;
+        let mut rules = pair.clone();
+        let mut all = steps(&was_set, &now_set);
+        let lists = Step::Rules(Box::new(pair));
+        all.splice(..0, Some(lists).filter(Step::is_change));
+        if all.is_empty() {
+            return Ok(());
+        }
+        let mut done = self.take(&all);
+        let stays = match &mut done {
+            Ok(()) => {
+                rules.swap(0, 1);
+                now
+            }
+            Err((begun, why)) => {
+                for step in all.iter().take(*begun).rev() {
+                    if let Err(more) = step.back().take(&self.switch, &self.tree, &mut *self.stack)
+                    {
+                        tracing::error!("on the way back: {more}");
+                        // who is told that it is refused takes it that all is as it was
+                        why.push_str(&format!("; and what was before is not back: {more}"));
+                    }
+                }
+                was
+            }
+        };
+        if all.iter().any(|s| matches!(s, Step::Interface(..))) {
+            self.routes_again(stays);
+        }
+        let [rules, _] = rules;
+        self.rules = rules;
+        let names = stays.interfaces.keys();
+        let loopbacks = names.filter(|n| n.kind == Kind::Loopback);
+        self.loopbacks = loopbacks.copied().collect();
+        // carriers follow what was changed of ports and VLANs
+        self.taps.touch();
+        done.map_err(|(_, why)| why)
+    }
+
+    fn links(&self) -> Vec<Link> {
+        let mut all = Vec::new();
+        let states = self.chip.as_ref().map_or_else(Vec::new, |c| c.ports());
+        let out = self.tree.err_disabled();
+        for (number, platform, mac, speed) in &self.board.ports {
+            let state = states.iter().find(|s| s.port == *number);
+            let state = state.copied().unwrap_or_default();
+            all.extend(self.board.name(*number).map(|name| Link {
+                name,
+                linux: platform.clone(),
+                mac: *mac,
+                carrier: state.carrier && !out.contains(number),
+                speed: if state.speed == 0 {
+                    *speed
+                } else {
+                    state.speed
+                },
+                counters: state.counters,
+            }));
+        }
+        let counters = self.stack.counters();
+        for (vid, _) in self.taps.list() {
+            let linux = format!("vlan{vid}");
+            all.push(Link {
+                name: Name {
+                    kind: Kind::Vlan,
+                    number: vid,
+                },
+                counters: counters.get(&linux).copied().unwrap_or_default(),
+                linux,
+                mac: self.board.mac,
+                carrier: self.switch.ask(|d| d.is_alive(vid)) == Some(true),
+                speed: 0,
+            });
+        }
+        all.extend(self.loopbacks.iter().map(|name| Link {
+            name: *name,
+            linux: "lo".into(),
+            mac: [0; 6],
+            carrier: true,
+            speed: 0,
+            counters: [0; 4],
+        }));
+        all
+    }
+
+    fn stations(&self) -> Vec<Station> {
+        let station = |(vlan, mac, port), fixed| Station {
+            vlan,
+            mac,
+            fixed,
+            port: self.board.name(port),
+        };
+        let own = |vlan, mac| Station {
+            vlan,
+            mac,
+            fixed: true,
+            port: None,
+        };
+        let mut all: Vec<Station> = self.switch.ask(|d| {
+            let learned = d.stations().map(|s| station(s, false));
+            learned.chain(d.fixed().map(|s| station(s, true))).collect()
+        });
+        let taps = self.taps.list();
+        all.extend(taps.iter().map(|(vid, _)| own(*vid, self.board.mac)));
+        all.sort();
+        all
+    }
+
+    fn matches(&self) -> BTreeMap<(bool, String, u32), u64> {
+        let met = self.chip.as_ref().map(|c| c.matches()).unwrap_or_default();
+        let mut all = BTreeMap::new();
+        for ((port, out), rules) in &self.rules.ports {
+            for (at, rule) in (1u16..).zip(rules) {
+                let n = met.get(&(*port, *out, at)).copied().unwrap_or(0);
+                for line in rule.of.iter().filter(|_| n > 0) {
+                    *all.entry(line.clone()).or_default() += n;
+                }
+            }
+        }
+        all
+    }
+
+    fn policed(&self) -> BTreeMap<(Name, String), [u64; 2]> {
+        let counts = self.chip.as_ref().map(|c| c.policed()).unwrap_or_default();
+        let of = |(index, (port, what)): (&u32, &(u16, String))| {
+            let name = self.board.name(*port)?;
+            Some(((name, what.clone()), *counts.get(index)?))
+        };
+        self.rules.limits.iter().filter_map(of).collect()
+    }
+
+    fn spanning_tree(&self) -> Option<tandem_swconfig::tree::View> {
+        self.tree.view()
+    }
+
+    fn forget_stations(&mut self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
+        self.switch
+            .change(|d| d.forget_stations(vlan, port.map(|p| p.number)));
+        Ok(())
+    }
+
+    fn protocols(&self, what: routing::Ask) -> Result<String, String> {
+        self.stack.ask(what)
+    }
+
+    fn learned(&self) -> Vec<routing::Learned> {
+        self.stack.learned()
+    }
+
+    fn neighbours(&self) -> Vec<Neighbour> {
+        self.stack.neighbours()
+    }
+
+    fn forget_neighbours(&mut self) -> Result<(), String> {
+        self.stack.forget_neighbours()
+    }
+
+    fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
+        self.stack.prober(source)
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        self.stack.notes()
+    }
+
+    fn platform(&self, what: &Platform) -> Result<Vec<Vec<String>>, String> {
+        match &self.chip {
+            Some(chip) => chip.platform(what),
+            None => Err("The chip is not attached yet".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whatever is refused, all is as it was.
+
+use super::*;
+use crate::steps::{Device, Wanted};
+use crate::taps::NoKeeper;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use tandem_linux::eventfd::EventFd;
+use tandem_swconfig::acl::{Entry, List, ListKind};
+use tandem_swconfig::{Interface, Mode, Net, Route, Via, Vlan};
+use tandem_swfrr::Line;
+use tandem_vlans::{TapMaker, TapOf};
+
+/// An IP stack that is asked for something so often, and then refuses once.
+#[derive(Debug, Default)]
+struct Fake {
+    left: Option<usize>,
+    /// The same, from there on.
+    then: Option<usize>,
+    devices: BTreeMap<Device, Wanted>,
+    forward: bool,
+    routes: BTreeMap<(Net<IpAddr>, u8), BTreeSet<Via>>,
+    /// To routing protocols.
+    said: Vec<String>,
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Fake>>);
+
+impl Shared {
+    fn ask(&self, f: impl FnOnce(&mut Fake)) -> Result<(), String> {
+        let mut fake = self.0.lock().unwrap();
+        match fake.left {
+            Some(0) => {
+                // half of it is done
+                f(&mut fake);
+                fake.left = fake.then.take();
+                return Err("refused".into());
+            }
+            Some(n) => fake.left = Some(n - 1),
+            None => {}
+        }
+        f(&mut fake);
+        Ok(())
+    }
+}
+
+impl TapMaker for Shared {
+    fn make(&mut self, vid: u16) -> Result<TapOf, String> {
+        let device = Device::Vlan(vid);
+        self.ask(|f| {
+            f.devices.entry(device).or_default();
+        })?;
+        Ok(TapOf {
+            device: 100 + u32::from(vid),
+            mac: [2, 0, 0, 0, 0, 0x99],
+        })
+    }
+
+    fn remove(&mut self, vid: u16) {
+        self.0.lock().unwrap().devices.remove(&Device::Vlan(vid));
+    }
+}
+
+impl Stack for Shared {
+    fn set(&mut self, device: Device, wanted: &Wanted) -> Result<(), String> {
+        self.ask(|f| {
+            match wanted == &Wanted::default() {
+                true => f.devices.remove(&device),
+                false => f.devices.insert(device, wanted.clone()),
+            };
+        })
+    }
+
+    fn forward(&mut self, on: bool) -> Result<(), String> {
+        self.ask(|f| f.forward = on)
+    }
+
+    fn route(&mut self, to: Net<IpAddr>, far: u8, via: &BTreeSet<Via>) -> Result<(), String> {
+        self.ask(|f| {
+            match via.is_empty() {
+                true => f.routes.remove(&(to, far)),
+                false => f.routes.insert((to, far), via.clone()),
+            };
+        })
+    }
+
+    fn routes(&mut self) -> Result<Vec<(Net<IpAddr>, u8)>, String> {
+        Ok(self.0.lock().unwrap().routes.keys().copied().collect())
+    }
+
+    fn protocols(&mut self, now: &[Line]) -> Result<(), String> {
+        let said = now.iter().map(|l| l.text.clone()).collect();
+        self.ask(|f| f.said = said)
+    }
+
+    fn counters(&self) -> BTreeMap<String, [u64; 4]> {
+        BTreeMap::new()
+    }
+}
+
+/// A chip that refuses what it is told to.
+#[derive(Clone, Default)]
+struct FakeChip(Arc<Mutex<Vec<&'static str>>>);
+
+impl Chip for FakeChip {
+    fn settle(&mut self) -> Option<BTreeMap<String, String>> {
+        // one more each time that it is asked, until there are no more
+        let mut left = self.0.lock().unwrap();
+        let now = left.pop().unwrap_or_default();
+        left.is_empty().then(|| left.push(now));
+        let refused = now.split_terminator(',');
+        let why = |o: &str| {
+            if o.starts_with("Member") {
+                FOLLOWS
+            } else {
+                "vlan full"
+            }
+        };
+        let all = refused.map(|o| (o.into(), why(o).into())).collect();
+        (now != "silent").then_some(all)
+    }
+
+    fn ports(&self) -> Vec<PortState> {
+        Vec::new()
+    }
+
+    /// Of port 1, in: five by the first rule, two by the second.
+    fn matches(&self) -> BTreeMap<(u16, bool, u16), u64> {
+        [((1, false, 1), 5), ((1, false, 2), 2), ((4, true, 1), 9)].into()
+    }
+
+    fn platform(&self, _: &Platform) -> Result<Vec<Vec<String>>, String> {
+        Err("nothing below".into())
+    }
+}
+
+fn engine() -> (ChipEngine, Shared, Switch) {
+    let mac = [2, 0, 0, 0, 0, 0x99];
+    let port = |n: u16| (n, format!("swp{n}"), [2, 0, 0, 0, 1, n as u8], 1000);
+    let board = Board {
+        mac,
+        ports: (1..=4).map(port).collect(),
+    };
+    let switch = Switch::new(board.database());
+    let stack = Shared::default();
+    let bell = Arc::new(EventFd::new().unwrap());
+    let taps = Arc::new(Taps::new(mac, bell, Arc::new(NoKeeper)));
+    let engine = ChipEngine::new(board, switch.clone(), Box::new(stack.clone()), taps);
+    (engine, stack, switch)
+}
+
+/// All that a configuration comes to.
+fn all(switch: &Switch, stack: &Shared) -> String {
+    let fake = stack.0.lock().unwrap();
+    switch.ask(|d| {
+        let taps: Vec<_> = (1..=4094).filter_map(|v| Some((v, d.tap(v)?))).collect();
+        let fixed: Vec<_> = d.fixed().collect();
+        let (vlans, ports) = (d.vlans(), d.ports());
+        let kernel = (&fake.devices, fake.forward, &fake.routes, &fake.said);
+        let rules = [1, 2, 3, 4].map(|n| [d.rules(n, false), d.rules(n, true)]);
+        format!("{vlans:?} {ports:?} {taps:?} {fixed:?} {kernel:?} {rules:?}")
+    })
+}
+
+fn name(kind: Kind, number: u16) -> Name {
+    Name { kind, number }
+}
+
+fn net(a: [u8; 4], prefix: u8) -> Net<Ipv4Addr> {
+    Net {
+        address: a.into(),
+        prefix,
+    }
+}
+
+fn address(a: [u8; 4]) -> Interface {
+    Interface {
+        ipv4: Some(net(a, 24)),
+        ..Interface::new(&name(Kind::Vlan, 1))
+    }
+}
+
+fn trunk() -> Interface {
+    let mut i = Interface::new(&name(Kind::Gigabit, 1));
+    i.switchport = Some(Switchport {
+        mode: Mode::Trunk,
+        allowed: Some([1, 2].into()),
+        ..Switchport::default()
+    });
+    i
+}
+
+fn route(a: [u8; 4], via: Via) -> Route {
+    let Net { address, prefix } = net(a, 16);
+    Route {
+        to: Net {
+            address: address.into(),
+            prefix,
+        },
+        via,
+        distance: 1,
+    }
+}
+
+fn configs() -> [Config; 3] {
+    let mut one = Config {
+        routing: true,
+        ..Config::default()
+    };
+    one.vlans.insert(2, Vlan::default());
+    one.interfaces.insert(name(Kind::Gigabit, 1), trunk());
+    let svi = name(Kind::Vlan, 2);
+    one.interfaces.insert(svi, address([10, 2, 0, 1]));
+    let gateway = Via::Gateway([10, 2, 0, 9].into());
+    one.routes.insert(route([10, 77, 0, 0], gateway));
+    let mac = [2, 0, 0, 0, 0, 7];
+    one.stations.insert((2, mac), name(Kind::Gigabit, 1));
+    let id = routing::Setting::RouterId([1, 1, 1, 1].into());
+    one.routers.insert(routing::Router::Ospf(1), [id].into());
+    let list = |permit| List {
+        kind: ListKind::Standard,
+        entries: [(
+            10,
+            Entry::Rule(tandem_swconfig::acl::Rule {
+                permit,
+                ..Default::default()
+            }),
+        )]
+        .into(),
+    };
+    one.lists.insert("x".into(), list(true));
+    one.interfaces
+        .get_mut(&name(Kind::Gigabit, 1))
+        .unwrap()
+        .groups
+        .ipv4_in = Some("x".into());
+    let mut two = Config {
+        tag_native: true,
+        aging: Some(10),
+        ..Config::default()
+    };
+    let suspended = Vlan {
+        name: Some("x".into()),
+        suspended: true,
+    };
+    two.vlans = BTreeMap::from([(2, suspended), (3, Vlan::default())]);
+    let svi = name(Kind::Vlan, 3);
+    let mut routed = address([10, 2, 0, 1]);
+    (routed.groups.ipv4_in, routed.groups.ipv4_out) = (Some("x".into()), Some("x".into()));
+    two.interfaces.insert(svi, routed);
+    two.lists.insert("x".into(), list(false));
+    let mut access = Interface::new(&name(Kind::Gigabit, 2));
+    access.switchport.as_mut().unwrap().access = 3;
+    two.interfaces.insert(name(Kind::Gigabit, 2), access);
+    let loopback = name(Kind::Loopback, 0);
+    two.interfaces.insert(loopback, address([10, 9, 0, 1]));
+    two.routes.insert(route([10, 77, 0, 0], Via::Null));
+    two.stations.insert((2, mac), name(Kind::Gigabit, 4));
+    two.routers
+        .insert(routing::Router::Rip, BTreeSet::default());
+    [Config::default(), one, two]
+}
+
+#[test]
+fn whatever_is_refused_all_is_as_it_was() {
+    for was in configs() {
+        for now in configs() {
+            let mut refusals = 0;
+            for n in 0.. {
+                let (mut engine, stack, switch) = engine();
+                engine.apply(&Config::default(), &was).unwrap();
+                let before = all(&switch, &stack);
+                stack.0.lock().unwrap().left = Some(n);
+                match engine.apply(&was, &now) {
+                    Ok(()) => break,
+                    Err(why) => assert_eq!(why, "refused"),
+                }
+                refusals += 1;
+                assert_eq!(all(&switch, &stack), before, "{was:?} to {now:?}, {n}");
+                // and it is no worse a beginning than any other
+                engine.apply(&was, &now).unwrap();
+                let (mut other, clean, fresh) = self::engine();
+                other.apply(&Config::default(), &now).unwrap();
+                assert_eq!(all(&switch, &stack), all(&fresh, &clean));
+            }
+            assert_eq!(refusals > 0, was != now, "{was:?} to {now:?}");
+        }
+    }
+}
+
+#[test]
+fn that_the_way_back_is_refused_as_well_is_said() {
+    let [was, now, _] = configs();
+    let (mut engine, stack, _) = engine();
+    {
+        let mut fake = stack.0.lock().unwrap();
+        (fake.left, fake.then) = (Some(2), Some(0));
+    }
+    let why = engine.apply(&was, &now).unwrap_err();
+    assert_eq!(why, "refused; and what was before is not back: refused");
+}
+
+#[test]
+fn what_the_chip_refuses_is_undone() {
+    let [was, now, other] = configs();
+    let (mut engine, stack, switch) = engine();
+    let chip = FakeChip::default();
+    engine.set_chip(Box::new(chip.clone()));
+    let before = all(&switch, &stack);
+    *chip.0.lock().unwrap() = vec!["Vlan 9,Member 1,Vlan 2", "Vlan 9"];
+    let why = engine.apply(&was, &now).unwrap_err();
+    assert_eq!(why, "the chip refuses Vlan 2: vlan full");
+    assert_eq!(all(&switch, &stack), before);
+    *chip.0.lock().unwrap() = vec!["Rule { body: 7 }", ""];
+    let why = engine.apply(&was, &now).unwrap_err();
+    assert_eq!(why, "the chip refuses a rule of an access list: vlan full");
+    // what waits for room from before, be it from the start, says nothing of what is asked for now
+    *chip.0.lock().unwrap() = vec!["Vlan 9", "Vlan 9,Vlan 2"];
+    engine.apply(&was, &other).unwrap();
+    // and one that did not answer before it did has said nothing of these either
+    *chip.0.lock().unwrap() = vec!["Vlan 9", "silent"];
+    engine.apply(&other, &now).unwrap();
+}
+
+#[test]
+fn rules_count_for_the_lines_that_they_are_of() {
+    let [was, now, _] = configs();
+    let (mut engine, _, _) = engine();
+    assert_eq!(engine.matches(), BTreeMap::new());
+    engine.set_chip(Box::new(FakeChip::default()));
+    engine.apply(&was, &now).unwrap();
+    // the second one is the list's silent end
+    let line = |name: &str| (false, name.to_owned(), 10);
+    assert_eq!(engine.matches(), [(line("x"), 5)].into());
+    engine.apply(&now, &was).unwrap();
+    assert_eq!(engine.matches(), BTreeMap::new());
+}
+
+#[test]
+fn what_can_not_be_is_said_before_anything_is_done() {
+    let wide = Interface {
+        ipv4: Some(net([10, 200, 0, 1], 8)),
+        ..Interface::default()
+    };
+    let small = Interface {
+        mtu: Some(1279),
+        ipv6: [Net {
+            address: "fd02::1".parse().unwrap(),
+            prefix: 64,
+        }]
+        .into(),
+        ..Interface::default()
+    };
+    let cases: [(Name, Interface, &str); 7] = [
+        (name(Kind::Vlan, 9), small, "IPv6 asks for an MTU of 1280"),
+        (
+            name(Kind::Gigabit, 5),
+            trunk(),
+            "there is no GigabitEthernet1/0/5",
+        ),
+        (
+            name(Kind::Vlan, 4095),
+            Interface::default(),
+            "4095 is no VLAN id",
+        ),
+        (
+            name(Kind::PortChannel, 1),
+            Interface::default(),
+            "no groups of ports",
+        ),
+        (
+            name(Kind::Gigabit, 1),
+            Interface::default(),
+            "no routed ports",
+        ),
+        (
+            name(Kind::Vlan, 9),
+            address([10, 2, 0, 200]),
+            "10.2.0.0/24 overlaps with 10.2.0.0/24 of Vlan2",
+        ),
+        (
+            name(Kind::Vlan, 9),
+            wide,
+            "10.0.0.0/8 overlaps with 10.2.0.0/24 of Vlan2",
+        ),
+    ];
+    let [_, was, _] = configs();
+    let (mut engine, stack, switch) = engine();
+    engine.apply(&Config::default(), &was).unwrap();
+    let before = all(&switch, &stack);
+    for (name, interface, words) in cases {
+        let mut now = was.clone();
+        now.routing = false;
+        now.interfaces.insert(name, interface);
+        let why = engine.apply(&was, &now).unwrap_err();
+        assert!(why.contains(words), "{why}");
+        assert_eq!(all(&switch, &stack), before);
+    }
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The spanning tree's bridge, between the chip's links and BPDUs and the database's states of ports.
+//!
+//! ```text
+//!   configuration ─► Bridge ─► actions, one after the other ─┬─► Database: states of ports, stations forgotten
+//!   links, BPDUs, seconds ─┘                                 └─► BPDUs that leave, for the packet thread
+//!                            a port closes ─► asks the core ─► it is in the chip ─► what was said after it
+//! ```
+//!
+//! **A port discards before its neighbour hears of it**: what was said after a port has closed (BPDUs, another port that
+//! opens) waits until the core has said that the chip has it. Where that takes longer than [`PATIENCE`] the BPDUs are
+//! dropped, as if the wire had lost them; ports open later, or not.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tandem_linux::clock;
+use tandem_linux::eventfd::EventFd;
+use tandem_rstp::{Action, Bridge, Link, PointToPoint, PortConfig, PortState, Role};
+use tandem_swconfig::Name;
+use tandem_swconfig::tree::{self, PortTree};
+use tandem_vlans::{State, Switch};
+
+use crate::engine::Board;
+
+/// What waits for the chip for so long is out of date, ns.
+const PATIENCE: u64 = 2_000_000_000;
+/// BPDUs that wait to be sent at most: one that is lost is said again.
+const OUT: usize = 1024;
+
+/// All that is set of the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub tree: tree::Tree,
+    /// Of ports that are not out of the box: what is set, and whether they are shut down.
+    pub ports: BTreeMap<u16, (PortTree, bool)>,
+}
+
+/// The bridge's values as the protocol has them.
+pub(crate) fn bridge(mac: [u8; 6], set: &tree::Tree) -> tandem_rstp::Config {
+    let usual = tandem_rstp::Config::new(mac);
+    tandem_rstp::Config {
+        priority: set.priority.unwrap_or(usual.priority),
+        hello: set.hello.unwrap_or(usual.hello),
+        max_age: set.max_age.unwrap_or(usual.max_age),
+        forward_delay: set.forward.unwrap_or(usual.forward_delay),
+        ..usual
+    }
+}
+
+/// A port's.
+pub(crate) fn port(mac: [u8; 6], set: &PortTree) -> PortConfig {
+    let usual = PortConfig::new(mac);
+    PortConfig {
+        priority: set.priority.unwrap_or(usual.priority),
+        cost: set.cost,
+        admin_edge: set.edge,
+        point_to_point: match set.point_to_point {
+            None => PointToPoint::Auto,
+            Some(true) => PointToPoint::Yes,
+            Some(false) => PointToPoint::No,
+        },
+        bpdu_guard: set.guard,
+        ..usual
+    }
+}
+
+/// Asks the core to say ([`Tree::passed`]) when all that the database has said is in the chip. False: it can't be asked now.
+pub type Ask = Box<dyn Fn(u64) -> bool + Send>;
+
+#[derive(Default)]
+struct Inner {
+    /// None: there is no tree.
+    bridge: Option<Bridge>,
+    wanted: Wanted,
+    /// Carriers and speeds, as far as the chip has said.
+    links: BTreeMap<u16, (bool, u32)>,
+    todo: VecDeque<Action>,
+    out: VecDeque<(u16, Vec<u8>)>,
+    /// None before the core runs: what it then finds is what it wants.
+    ask: Option<Ask>,
+    /// Ports have closed so often,
+    closed: u64,
+    /// the chip has had so many of these,
+    passed: u64,
+    /// this many are asked for,
+    asked: u64,
+    /// and since when the oldest waits, ns.
+    since: u64,
+}
+
+/// The tree, for the engine and for the packet thread.
+pub struct Tree {
+    mac: [u8; 6],
+    /// Number, MAC, Mb/s.
+    ports: Vec<(u16, [u8; 6], u32)>,
+    names: BTreeMap<u16, Name>,
+    switch: Switch,
+    wake: Arc<EventFd>,
+    inner: Mutex<Inner>,
+}
+
+impl Tree {
+    /// Without a tree. `wake` is the packet thread's.
+    #[must_use]
+    pub fn new(board: &Board, switch: Switch, wake: Arc<EventFd>) -> Tree {
+        let all = board.ports.iter();
+        Tree {
+            mac: board.mac,
+            ports: all.clone().map(|p| (p.0, p.2, p.3)).collect(),
+            names: all.filter_map(|p| Some((p.0, board.name(p.0)?))).collect(),
+            switch,
+            wake,
+            inner: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The core runs.
+    pub fn set_ask(&self, ask: Ask) {
+        self.lock().ask = Some(ask);
+    }
+
+    /// Is there a tree?
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.lock().bridge.is_some()
+    }
+
+    /// Makes the tree be as it is wanted.
+    pub(crate) fn configure(&self, wanted: &Wanted) -> Result<(), String> {
+        let now = clock::now_ns();
+        let mut inner = self.lock();
+        inner.wanted = wanted.clone();
+        let done = match wanted.tree.on {
+            true => self.set(&mut inner, now),
+            false => {
+                inner.bridge = None;
+                inner.todo.clear();
+                inner.out.clear();
+                for (n, _, _) in &self.ports {
+                    self.switch.change(|d| d.set_state(*n, State::Forwarding));
+                }
+                Ok(())
+            }
+        };
+        self.carry_out(&mut inner, now);
+        drop(inner);
+        self.wake.ring();
+        done.map_err(|e| format!("spanning tree: {e}"))
+    }
+
+    fn set(&self, inner: &mut Inner, now: u64) -> Result<(), tandem_rstp::Refusal> {
+        let config = bridge(self.mac, &inner.wanted.tree);
+        let new = inner.bridge.is_none();
+        let mut b = match inner.bridge.take() {
+            None => Bridge::new(config)?,
+            Some(mut b) => {
+                let said = b.configure(config, now);
+                inner.bridge = Some(b.clone());
+                inner.todo.extend(said?);
+                b
+            }
+        };
+        let mut said = Vec::new();
+        let usual = (PortTree::default(), false);
+        for (n, mac, _) in &self.ports {
+            let (set, _) = inner.wanted.ports.get(n).unwrap_or(&usual);
+            said.extend(b.set_port(*n, port(*mac, set), now)?);
+        }
+        inner.todo.extend(said);
+        inner.bridge = Some(b);
+        for (n, _, _) in &self.ports {
+            self.follow(inner, *n, now);
+        }
+        if new {
+            // each port goes from where it was to where it begins: hosts are not cut off for a moment
+            let mut begun = BTreeSet::new();
+            let last = |a: &Action| match a {
+                Action::State { port, .. } => begun.insert(*port),
+                _ => true,
+            };
+            let all = std::mem::take(&mut inner.todo).into_iter().rev();
+            let kept: Vec<Action> = all.filter(last).collect();
+            inner.todo = kept.into_iter().rev().collect();
+        }
+        Ok(())
+    }
+
+    /// A port's link is for the bridge what it is. One of which the chip has said nothing yet is none, unless hosts alone
+    /// are there: such a port forwards on while this process begins.
+    fn follow(&self, inner: &mut Inner, number: u16, now: u64) {
+        let usual = (PortTree::default(), false);
+        let (set, shut) = inner.wanted.ports.get(&number).unwrap_or(&usual);
+        let (up, mbps) = inner.links.get(&number).copied().unwrap_or((set.edge, 0));
+        let up = up && !shut;
+        let board = self.ports.iter().find(|p| p.0 == number).map_or(0, |p| p.2);
+        let Some(b) = &mut inner.bridge else { return };
+        let said = match up {
+            true => {
+                let link = Link {
+                    mbps: if mbps == 0 { board } else { mbps },
+                    full_duplex: true,
+                };
+                b.port_up(number, link, now)
+            }
+            false => b.port_down(number, now),
+        };
+        match said {
+            Ok(said) => inner.todo.extend(said),
+            Err(e) => tracing::error!("spanning tree: port {number}: {e}"),
+        }
+    }
+
+    /// The chip has said how a port's link is.
+    pub fn link(&self, number: u16, up: bool, mbps: u32, now: u64) {
+        let mut inner = self.lock();
+        inner.links.insert(number, (up, mbps));
+        self.follow(&mut inner, number, now);
+        self.carry_out(&mut inner, now);
+    }
+
+    /// There is no chip: it says anew how links are when it is back. What is not known to be so is not held for it.
+    pub fn detached(&self, now: u64) {
+        let mut inner = self.lock();
+        inner.links.clear();
+        for (n, _, _) in &self.ports {
+            self.follow(&mut inner, *n, now);
+        }
+        self.carry_out(&mut inner, now);
+        inner.out.clear();
+    }
+
+    /// A frame to the bridges' address. False: there is no tree, and it is like any other.
+    pub fn receive(&self, number: u16, frame: &[u8], now: u64) -> bool {
+        let mut inner = self.lock();
+        let Some(b) = &mut inner.bridge else {
+            return false;
+        };
+        match b.receive(number, frame, now) {
+            Ok(said) => inner.todo.extend(said),
+            Err(why) => tracing::debug!("spanning tree: port {number}: {why}"),
+        }
+        self.carry_out(&mut inner, now);
+        true
+    }
+
+    /// What is due by now. When it is to be asked again, ns; `None`: when something happens.
+    pub fn tick(&self, now: u64) -> Option<u64> {
+        let mut inner = self.lock();
+        let b = inner.bridge.as_mut()?;
+        let before = b.next_deadline();
+        let said = b.tick(now);
+        let due = b.next_deadline();
+        inner.todo.extend(said);
+        if before != due && inner.asked > inner.passed {
+            // whom was asked has not answered for a second
+            inner.asked = inner.passed;
+        }
+        self.carry_out(&mut inner, now);
+        due
+    }
+
+    /// A BPDU that is to leave, and by which port.
+    pub fn next_out(&self) -> Option<(u16, Vec<u8>)> {
+        self.lock().out.pop_front()
+    }
+
+    /// So many closings are in the chip, or it was not to be known.
+    pub fn passed(&self, number: u64, yes: bool) {
+        let mut inner = self.lock();
+        if yes {
+            inner.passed = inner.passed.max(number);
+            self.carry_out(&mut inner, clock::now_ns());
+        }
+        drop(inner);
+        self.wake.ring();
+    }
+
+    fn close(&self, inner: &mut Inner, port: u16) {
+        if self.switch.change(|d| d.set_state(port, State::Blocking)) {
+            inner.closed += 1;
+            if inner.ask.is_none() {
+                inner.passed = inner.closed;
+            }
+        }
+    }
+
+    /// A port closes at once, whatever waits; what was to become of it before is out of date. So what waits is one state, one
+    /// flush and one word of BPDU guard for each port, and BPDUs of [`PATIENCE`].
+    fn close_ahead(&self, inner: &mut Inner) {
+        let (mut states, mut others) = (BTreeSet::new(), BTreeSet::new());
+        let mut kept = VecDeque::new();
+        for action in std::mem::take(&mut inner.todo).into_iter().rev() {
+            let stays = match action {
+                Action::State { port, state } => {
+                    let last = states.insert(port);
+                    if state == PortState::Discarding {
+                        self.close(inner, port);
+                    }
+                    last && state != PortState::Discarding
+                }
+                Action::Flush { port } => others.insert((port, false)),
+                Action::ErrDisabled { port } => others.insert((port, true)),
+                Action::Send { .. } => true,
+            };
+            if stays {
+                kept.push_front(action);
+            }
+        }
+        inner.todo = kept;
+    }
+
+    /// Does what was said, up to what has to wait.
+    fn carry_out(&self, inner: &mut Inner, now: u64) {
+        while let Some(action) = inner.todo.pop_front() {
+            let waits = inner.closed > inner.passed;
+            match action {
+                Action::State {
+                    port,
+                    state: PortState::Discarding,
+                } => {
+                    if !waits {
+                        inner.since = now;
+                    }
+                    self.close(inner, port);
+                }
+                action if waits => {
+                    inner.todo.push_front(action);
+                    self.close_ahead(inner);
+                    break;
+                }
+                Action::State { port, state } => {
+                    let state = match state {
+                        PortState::Learning => State::Learning,
+                        _ => State::Forwarding,
+                    };
+                    self.switch.change(|d| d.set_state(port, state));
+                }
+                Action::Flush { port } => {
+                    self.switch.change(|d| d.forget_stations(None, Some(port)));
+                }
+                Action::Send { port, frame } => {
+                    if inner.out.len() < OUT {
+                        inner.out.push_back((port, frame));
+                    }
+                }
+                Action::ErrDisabled { port } => {
+                    let name = self.names.get(&port).map(ToString::to_string);
+                    let name = name.unwrap_or_default();
+                    tracing::warn!("{name}: a BPDU came, and BPDU guard takes it out of service");
+                }
+            }
+        }
+        if inner.closed <= inner.passed {
+            return;
+        }
+        if now.saturating_sub(inner.since) > PATIENCE {
+            inner.since = now;
+            let before = inner.todo.len();
+            inner.todo.retain(|a| !matches!(a, Action::Send { .. }));
+            let lost = before - inner.todo.len();
+            tracing::warn!(
+                "spanning tree: a port's state is not in the chip yet, {lost} BPDUs are not sent"
+            );
+        }
+        if inner.asked < inner.closed
+            && inner.asked <= inner.passed
+            && inner.ask.as_ref().is_some_and(|ask| ask(inner.closed))
+        {
+            inner.asked = inner.closed;
+        }
+    }
+
+    /// Ports that BPDU guard has taken out of service.
+    #[must_use]
+    pub fn err_disabled(&self) -> Vec<u16> {
+        let inner = self.lock();
+        let ports = inner.bridge.as_ref().map(|b| b.show().ports);
+        let out = ports.into_iter().flatten().filter(|p| p.err_disabled);
+        out.map(|p| p.number).collect()
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn view(&self) -> Option<tree::View> {
+        let inner = self.lock();
+        let b = inner.bridge.as_ref()?;
+        let v = b.show();
+        let set = b.config();
+        let port = |p: &tandem_rstp::PortView| {
+            Some(tree::PortView {
+                name: *self.names.get(&p.number)?,
+                role: match p.role {
+                    Role::Root => tree::Role::Root,
+                    Role::Designated => tree::Role::Designated,
+                    Role::Alternate => tree::Role::Alternate,
+                    Role::Backup => tree::Role::Backup,
+                    Role::Disabled => tree::Role::Disabled,
+                },
+                state: match p.state {
+                    PortState::Discarding => tree::State::Discarding,
+                    PortState::Learning => tree::State::Learning,
+                    PortState::Forwarding => tree::State::Forwarding,
+                },
+                cost: p.cost,
+                priority: p.id.priority(),
+                edge: p.edge,
+                point_to_point: p.point_to_point,
+                old_neighbour: p.stp_neighbour,
+                err_disabled: p.err_disabled,
+            })
+        };
+        Some(tree::View {
+            bridge: (v.id.priority(), v.id.mac()),
+            root: (v.root.priority(), v.root.mac()),
+            cost: v.cost,
+            root_port: v.root_port.and_then(|n| self.names.get(&n).copied()),
+            root_times: [v.hello, v.max_age, v.forward_delay],
+            times: [set.hello, set.max_age, set.forward_delay].map(u16::from),
+            ports: v.ports.iter().filter_map(port).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::*;
+use tandem_vlans::Database;
+
+fn tree() -> (Arc<Tree>, Switch) {
+    let board = Board {
+        mac: [2, 0, 0, 0, 0, 1],
+        ports: (1..=3)
+            .map(|n| (n, format!("swp{n}"), [2, 0, 0, 0, 1, n as u8], 1000))
+            .collect(),
+    };
+    let switch = Switch::new(board.database());
+    let wake = Arc::new(EventFd::new().unwrap());
+    (Arc::new(Tree::new(&board, switch.clone(), wake)), switch)
+}
+
+fn on(edges: &[u16]) -> Wanted {
+    let edge = PortTree {
+        edge: true,
+        ..PortTree::default()
+    };
+    Wanted {
+        tree: tree::Tree {
+            on: true,
+            ..tree::Tree::default()
+        },
+        ports: edges.iter().map(|n| (*n, (edge.clone(), false))).collect(),
+    }
+}
+
+fn states(switch: &Switch) -> Vec<State> {
+    let state = |d: &Database| (1..=3).map(|n| d.state(n)).collect();
+    switch.ask(state)
+}
+
+use State::{Blocking, Forwarding};
+
+fn asks(tree: &Tree) -> Arc<Mutex<Vec<u64>>> {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let to = Arc::clone(&asked);
+    tree.set_ask(Box::new(move |n| {
+        to.lock().unwrap().push(n);
+        true
+    }));
+    asked
+}
+
+fn state(port: u16, state: PortState) -> Action {
+    Action::State { port, state }
+}
+
+fn say(tree: &Tree, now: u64) {
+    let send = Action::Send {
+        port: 1,
+        frame: vec![1],
+    };
+    let mut inner = tree.lock();
+    inner.todo.extend([
+        state(1, PortState::Discarding),
+        send,
+        state(2, PortState::Forwarding),
+    ]);
+    tree.carry_out(&mut inner, now);
+}
+
+#[test]
+fn what_is_said_after_a_port_has_closed_waits_for_the_chip() {
+    let (tree, switch) = tree();
+    let asked = asks(&tree);
+    switch.change(|d| d.set_state(2, Blocking));
+    // `passed` has a clock of its own, which does not come so far, however long this takes
+    let now = clock::now_ns() + 1_000 * PATIENCE;
+    say(&tree, now);
+    assert_eq!(states(&switch), [Blocking, Blocking, Forwarding]);
+    assert_eq!(tree.next_out(), None);
+    assert_eq!(*asked.lock().unwrap(), [1]);
+    tree.passed(1, false);
+    assert_eq!(tree.next_out(), None);
+    // another one closes meanwhile: at once, whatever waits, and it has to be asked for by itself
+    {
+        let mut inner = tree.lock();
+        inner.todo.push_back(state(3, PortState::Discarding));
+        tree.carry_out(&mut inner, now);
+    }
+    assert_eq!(states(&switch), [Blocking, Blocking, Blocking]);
+    tree.passed(1, true);
+    assert_eq!(tree.next_out(), None);
+    tree.passed(2, true);
+    assert_eq!(tree.next_out(), Some((1, vec![1])));
+    assert_eq!(states(&switch), [Blocking, Forwarding, Blocking]);
+    assert_eq!(*asked.lock().unwrap(), [1, 2]);
+}
+
+/// However often ports come and go while the chip does not answer: what waits is the last of each.
+#[test]
+fn what_waits_has_a_bound() {
+    let (tree, switch) = tree();
+    let _asked = asks(&tree);
+    switch.change(|d| d.set_state(2, Blocking));
+    say(&tree, 0);
+    for _ in 0..100 {
+        let mut inner = tree.lock();
+        inner.todo.extend([
+            Action::Flush { port: 3 },
+            state(3, PortState::Learning),
+            state(3, PortState::Discarding),
+            state(3, PortState::Learning),
+            state(3, PortState::Forwarding),
+        ]);
+        tree.carry_out(&mut inner, PATIENCE + 1);
+    }
+    // a flush, and what opens last of two ports
+    assert_eq!(tree.lock().todo.len(), 3);
+    assert_eq!(states(&switch), [Blocking, Blocking, Blocking]);
+    let closed = tree.lock().closed;
+    tree.passed(closed, true);
+    assert_eq!(states(&switch), [Blocking, Forwarding, Forwarding]);
+}
+
+#[test]
+fn what_waits_for_too_long_is_not_sent_and_nothing_opens() {
+    let (tree, switch) = tree();
+    let _asked = asks(&tree);
+    switch.change(|d| d.set_state(2, Blocking));
+    say(&tree, 0);
+    {
+        let mut inner = tree.lock();
+        tree.carry_out(&mut inner, PATIENCE + 1);
+    }
+    assert_eq!(states(&switch), [Blocking, Blocking, Forwarding]);
+    tree.passed(1, true);
+    assert_eq!(tree.next_out(), None);
+    assert_eq!(states(&switch), [Blocking, Forwarding, Forwarding]);
+}
+
+#[test]
+fn hosts_are_not_cut_off_when_a_tree_begins() {
+    let (tree, switch) = tree();
+    let asked = asks(&tree);
+    tree.configure(&on(&[1, 2])).unwrap();
+    // neither for a moment: what closed is port 3 alone
+    assert_eq!(*asked.lock().unwrap(), [1]);
+    assert_eq!(tree.lock().closed, 1);
+    tree.passed(1, true);
+    assert_eq!(states(&switch), [Forwarding, Forwarding, Blocking]);
+    // a port without a link is none
+    tree.link(2, false, 0, 1);
+    assert_eq!(states(&switch), [Forwarding, Blocking, Blocking]);
+}
+
+#[test]
+fn without_a_tree_all_forwards_and_bpdus_are_frames() {
+    let (tree, switch) = tree();
+    assert!(!tree.receive(1, &[0; 60], 0));
+    tree.configure(&on(&[])).unwrap();
+    assert_eq!(states(&switch), [Blocking; 3]);
+    assert!(tree.receive(1, &[0; 60], 0));
+    tree.configure(&Wanted::default()).unwrap();
+    assert_eq!(states(&switch), [Forwarding; 3]);
+    assert_eq!(tree.view(), None);
+    assert!(!tree.receive(1, &[0; 60], 0));
+}
+
+#[test]
+fn what_was_known_of_links_is_not_kept_without_a_chip() {
+    let (tree, switch) = tree();
+    tree.configure(&on(&[1])).unwrap();
+    let second = 1_000_000_000;
+    let now = clock::now_ns();
+    tree.link(3, true, 1000, now);
+    // nobody answers: hosts
+    for n in 1..10 {
+        tree.tick(now + n * second);
+    }
+    assert_eq!(states(&switch), [Forwarding, Blocking, Forwarding]);
+    tree.detached(now + 10 * second);
+    assert_eq!(states(&switch), [Forwarding, Blocking, Blocking]);
+    assert_eq!(tree.next_out(), None);
+}
+
+#[test]
+fn a_bpdu_takes_a_guarded_port_out_until_it_is_shut() {
+    let (tree, switch) = tree();
+    let mut wanted = on(&[1]);
+    let guarded = |shut| {
+        let set = PortTree {
+            edge: true,
+            guard: true,
+            ..PortTree::default()
+        };
+        (set, shut)
+    };
+    wanted.ports.insert(1, guarded(false));
+    tree.configure(&wanted).unwrap();
+    let now = clock::now_ns();
+    tree.link(1, true, 1000, now);
+    let mut other = Bridge::new(tandem_rstp::Config::new([2, 0, 0, 0, 0, 9])).unwrap();
+    other
+        .set_port(1, PortConfig::new([2, 0, 0, 0, 0, 9]), now)
+        .unwrap();
+    let link = Link {
+        mbps: 1000,
+        full_duplex: true,
+    };
+    let said = other.port_up(1, link, now).unwrap();
+    let frame = said.into_iter().find_map(|a| match a {
+        Action::Send { frame, .. } => Some(frame),
+        _ => None,
+    });
+    assert!(tree.receive(1, &frame.unwrap(), now));
+    assert_eq!(tree.err_disabled(), [1]);
+    assert_eq!(states(&switch)[0], Blocking);
+    wanted.ports.insert(1, guarded(true));
+    tree.configure(&wanted).unwrap();
+    wanted.ports.insert(1, guarded(false));
+    tree.configure(&wanted).unwrap();
+    assert!(tree.err_disabled().is_empty());
+    assert_eq!(states(&switch)[0], Forwarding);
+}

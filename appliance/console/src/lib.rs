@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The console of the appliance: sessions that change one configuration, keep it, and show how things are.
+//!
+//! ```text
+//!   bytes ──► shell::Shell ──► Session ──► grammar ──► change::change(candidate) ──► Engine::apply(was, now) ──► Switch
+//!             line editor,     one line     Parsed                                    refused: nothing has happened
+//!             pages            at a time    └──► show, copy, write …  ◄──► Store (startup-config)
+//! ```
+//!
+//! Many sessions have one [`Switch`] behind a mutex; a line holds it while it is carried out:
+//!
+//! ```text
+//! let switch = Switch::new(Box::new(engine), Box::new(FileStore::new("/var/lib/tandem/appliance")?));
+//! let switch = Arc::new(Mutex::new(switch));
+//! let said = lock(&switch).boot(OnBad::Skip);                     // startup-config; what was wrong, a line each
+//! let mut session = Session::new(switch.clone(), Door::cli());    // privileged; Door::console(), Door::vty(level)
+//! let out: Output = session.line("show vlan");                    // out.text ends in a newline or is empty; out.closed
+//! let question: String = session.prompt();                        // `Switch#`, or what a command asks
+//! Shell::new(session, terminal).run()?;                           // interactive, over a `Terminal`
+//! ```
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tandem_swconfig::{Config, Engine, Link, Name};
+use tandem_swgrammar::Ports;
+use tandem_swsecret::Gate;
+
+mod acl;
+pub mod change;
+pub mod load;
+mod monitor;
+mod pipe;
+mod places;
+mod policy;
+mod probe;
+pub mod render;
+mod routing;
+mod scope;
+pub mod session;
+pub mod shell;
+mod show;
+pub mod store;
+mod tree;
+mod users;
+pub mod wire;
+
+pub use load::{Bad, OnBad};
+pub use places::{Kind, Places};
+pub use session::{Came, Door, Output, Session};
+pub use shell::{Shell, Terminal};
+pub use store::{FileStore, Store};
+
+/// The name of the configuration that a boot begins with.
+pub const STARTUP: &str = "startup-config";
+
+/// A wrong secret is said to be one after this time: what takes longer, and what is looked up at all, does not show.
+pub const WRONG_AFTER: Duration = Duration::from_secs(1);
+
+/// Is told who typed what.
+pub type Log = Box<dyn FnMut(&str, &str) + Send>;
+
+/// What a startup-config says, before anything is carried out, and what is wrong with it, a line each; what is wrong is
+/// left out.
+pub fn startup(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) {
+    match store.read(STARTUP) {
+        Ok(Some(text)) => {
+            let (config, bad) = load::read(&Config::default(), &text, &ports(engine), false);
+            (config, bad.iter().map(Bad::to_string).collect())
+        }
+        Ok(None) => (Config::default(), Vec::new()),
+        Err(e) => (Config::default(), vec![format!("% {STARTUP}: {e}")]),
+    }
+}
+
+/// Carries a startup-config out on an engine with nothing set that has refused it as a whole: line by line. What is carried
+/// out, and what was wrong or refused, a line each.
+pub fn by_line(store: &dyn Store, engine: &mut dyn Engine) -> (Config, Vec<String>) {
+    let mut config = Config::default();
+    let said = match store.read(STARTUP) {
+        Ok(text) => {
+            let (ports, text) = (ports(engine), text.unwrap_or_default());
+            load::boot(engine, &mut config, &ports, &text, OnBad::Skip)
+        }
+        Err(e) => vec![format!("% {STARTUP}: {e}")],
+    };
+    (config, said)
+}
+
+/// Makes an engine's configuration this one: all of it or nothing.
+fn apply(engine: &mut dyn Engine, is: &mut Config, now: Config) -> Result<(), String> {
+    // of what was carried out before nothing is to be said any more
+    drop(engine.notes());
+    if now == *is {
+        return Ok(());
+    }
+    engine.apply(is, &now).map_err(|e| {
+        let line = e.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!("% {}", line.trim_start_matches("% "))
+    })?;
+    *is = now;
+    Ok(())
+}
+
+/// The interfaces that may be typed.
+fn ports(engine: &dyn Engine) -> Ports {
+    let links = engine.links();
+    let linux = |name: &_| {
+        let link = links.iter().find(|l: &&Link| l.name == *name);
+        link.map(|l| l.linux.clone()).unwrap_or_default()
+    };
+    let ports = engine.ports();
+    Ports {
+        ports: ports.into_iter().map(|p| (p, linux(&p))).collect(),
+    }
+}
+
+/// The one switch of all sessions.
+pub struct Switch {
+    /// As it is carried out.
+    pub config: Config,
+    /// Who does that.
+    pub engine: Box<dyn Engine + Send>,
+    /// What is kept.
+    pub store: Box<dyn Store + Send>,
+    /// Is told each line before it is carried out; answers to what a command asks are not told.
+    pub log: Log,
+    /// Who is in.
+    pub places: Arc<Places>,
+    /// How often somebody may be wrong.
+    pub gate: Arc<Gate>,
+    started: Instant,
+    /// How often it was reloaded: sessions of before are over.
+    pub(crate) reloads: u32,
+    /// What had been counted when `clear counters` was said.
+    cleared: BTreeMap<Name, [u64; 4]>,
+    /// The ports that there were, and what may be typed for them: the kernel is not asked again for each line.
+    known: RefCell<(Vec<Name>, Ports)>,
+}
+
+/// The switch, for as long as a line takes. A session that panicked with it has left the configuration as it was: it is
+/// exchanged in one step.
+pub fn lock(switch: &Arc<Mutex<Switch>>) -> MutexGuard<'_, Switch> {
+    switch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Switch {
+    /// As out of the box; [`Switch::boot`] carries out what is kept.
+    #[must_use]
+    pub fn new(engine: Box<dyn Engine + Send>, store: Box<dyn Store + Send>) -> Switch {
+        Switch {
+            config: Config::default(),
+            engine,
+            store,
+            log: Box::new(|_, _| {}),
+            places: Arc::default(),
+            gate: Arc::new(Gate::new(WRONG_AFTER)),
+            started: Instant::now(),
+            reloads: 0,
+            cleared: BTreeMap::new(),
+            known: RefCell::default(),
+        }
+    }
+
+    /// The interfaces that may be typed.
+    #[must_use]
+    pub fn ports(&self) -> Ports {
+        let ports = self.engine.ports();
+        let mut known = self.known.borrow_mut();
+        if known.0 != ports {
+            *known = (ports, self::ports(&*self.engine));
+        }
+        known.1.clone()
+    }
+
+    /// Makes the configuration this one: all of it or nothing.
+    ///
+    /// # Errors
+    /// What the engine says, in one line.
+    pub fn apply(&mut self, now: Config) -> Result<(), String> {
+        apply(&mut *self.engine, &mut self.config, now)
+    }
+
+    /// Carries out the startup-config: the first thing after [`Switch::new`]. What was wrong with it, a line each.
+    pub fn boot(&mut self, bad: OnBad) -> Vec<String> {
+        match self.store.read(STARTUP) {
+            Ok(Some(text)) => {
+                let ports = self.ports();
+                load::boot(&mut *self.engine, &mut self.config, &ports, &text, bad)
+            }
+            Ok(None) => Vec::new(),
+            Err(e) => vec![format!("% {STARTUP}: {e}")],
+        }
+    }
+
+    /// Is the configuration what is kept for the next start?
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        let text = self.store.read(STARTUP).ok().flatten();
+        let ports = self.ports();
+        let (kept, _) = load::read(&Config::default(), &text.unwrap_or_default(), &ports, false);
+        kept == self.config
+    }
+
+    /// As a start: what is kept is carried out, what was learned is forgotten, all sessions are over. What was wrong, a line
+    /// each. What stays the same the chip forwards meanwhile.
+    pub fn reload(&mut self) -> Vec<String> {
+        self.reloads += 1;
+        self.started = Instant::now();
+        let (config, mut said) = startup(&*self.store, &*self.engine);
+        if self.apply(config).is_err() {
+            // which line it is shows only from nothing on
+            said = match self.apply(Config::default()) {
+                Ok(()) => self.boot(OnBad::Skip),
+                Err(why) => vec![why],
+            };
+        }
+        if let Err(why) = self.engine.forget_stations(None, None) {
+            said.push(format!("% {why}"));
+        }
+        said
+    }
+
+    /// Counts from here on, of one interface or of all.
+    pub fn clear_counters(&mut self, one: Option<&Name>) {
+        for link in self.engine.links() {
+            if one.is_none_or(|n| *n == link.name) {
+                self.cleared.insert(link.name, link.counters);
+            }
+        }
+    }
+
+    /// How interfaces are, with what they have counted since that was cleared.
+    #[must_use]
+    pub(crate) fn links(&self) -> Vec<Link> {
+        let mut links = self.engine.links();
+        for link in &mut links {
+            let since = self.cleared.get(&link.name).copied().unwrap_or_default();
+            // one that has begun anew has less
+            if since.iter().zip(link.counters).all(|(s, c)| *s <= c) {
+                for (counter, since) in link.counters.iter_mut().zip(since) {
+                    *counter -= since;
+                }
+            }
+        }
+        links
+    }
+
+    /// Seconds since it was made, or reloaded.
+    #[must_use]
+    pub fn uptime(&self) -> u64 {
+        self.started.elapsed().as_secs()
+    }
+}
+
+#[cfg(test)]
+mod tests;

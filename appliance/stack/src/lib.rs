@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What both engines have in common: what no engine can carry out, and the kernel's addresses, routes and sysctls.
+//!
+//! ```text
+//!   engine chip ───┐
+//!                  ├──► check: refused in words, before anything is done
+//!   engine kernel ─┘──► Ip: addresses of vlanN and lo, static routes, forwarding ──► kernel
+//! ```
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use tandem_swconfig::{Config, Interface, Kind, Name, Net, Via};
+
+mod check;
+mod ip;
+
+pub use check::{addresses, check, network};
+pub use ip::{Ip, ipv6, setting};
+
+/// Seconds: stations that are not heard are not forgotten in anybody's time.
+pub const NEVER: u32 = 1_000_000_000;
+
+/// Where addresses stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Device {
+    /// The device of a VLAN, `vlanN`.
+    Vlan(u16),
+    /// A loopback, by its number.
+    Loopback(u16),
+}
+
+impl Device {
+    /// Where an interface's addresses stand, if it may have some.
+    #[must_use]
+    pub fn of(name: &Name) -> Option<Device> {
+        match name.kind {
+            Kind::Vlan => Some(Device::Vlan(name.number)),
+            Kind::Loopback => Some(Device::Loopback(name.number)),
+            _ => None,
+        }
+    }
+}
+
+/// How such a device is to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Not shut down.
+    pub up: bool,
+    /// Octets of the payload.
+    pub mtu: u32,
+    /// The first one first.
+    pub addresses: Vec<(IpAddr, u8)>,
+}
+
+impl Wanted {
+    /// As an interface says.
+    #[must_use]
+    pub fn of(interface: &Interface) -> Wanted {
+        Wanted {
+            up: !interface.shutdown,
+            mtu: interface.mtu.unwrap_or(1500),
+            addresses: addresses(interface),
+        }
+    }
+}
+
+/// Where a route leads, and how far it is away: its key.
+pub type RouteKey = (Net<IpAddr>, u8);
+
+/// The static routes, the ways of each.
+#[must_use]
+pub fn routes(config: &Config) -> BTreeMap<RouteKey, BTreeSet<Via>> {
+    let mut all: BTreeMap<RouteKey, BTreeSet<Via>> = BTreeMap::new();
+    for r in &config.routes {
+        all.entry((r.to, r.distance))
+            .or_default()
+            .insert(r.via.clone());
+    }
+    all
+}
+
+/// The ageing time in seconds.
+#[must_use]
+pub fn aging(config: &Config) -> u32 {
+    match config.aging {
+        None => 300,
+        // never, where kernel and store take it for at once
+        Some(0) => NEVER,
+        Some(seconds) => seconds,
+    }
+}
+
+/// The keys of either.
+pub fn keys<'a, K: Ord + Clone, V>(
+    a: &'a BTreeMap<K, V>,
+    b: &'a BTreeMap<K, V>,
+) -> impl Iterator<Item = K> {
+    let all: BTreeSet<K> = a.keys().chain(b.keys()).cloned().collect();
+    all.into_iter()
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! swcfgd, the daemon of the appliance.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tandem_swcfgd::args::{Args, Which};
+use tandem_swcfgd::{daemon, kernel, names};
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(names::WORD) {
+        return match names::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        };
+    }
+    let args = Args::parse();
+    let say = |e: anyhow::Error| writeln!(std::io::stderr(), "swcfgd: {e:#}");
+    if let Err(e) = tandem_mgmt::log::start(&args.log, true) {
+        let _ = say(anyhow::Error::msg(e));
+        return ExitCode::from(2);
+    }
+    let done = match args.engine {
+        Which::Chip => daemon::run(&args),
+        Which::Kernel => kernel::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            let _ = say(e);
+            ExitCode::FAILURE
+        }
+    }
+}
