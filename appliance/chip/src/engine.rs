@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::{Config, Engine, Kind, Link, Name, Platform, Station, Switchport, routing};
@@ -12,7 +12,7 @@ use tandem_vlans::{Database, Port, Switch};
 
 use crate::acl::{self, Rules};
 use crate::check::check;
-use crate::steps::{Neighbour, Stack, Step, mode, steps};
+use crate::steps::{Neighbour, Says, Stack, Step, mode, steps};
 use crate::taps::Taps;
 use crate::tree::Tree;
 
@@ -75,10 +75,10 @@ pub struct PortState {
 }
 
 /// What the engine asks of those who have the chip.
-pub trait Chip: Send {
+pub trait Chip: Send + Sync {
     /// Waits until all that was said is in the chip, or has its reason: what the chip has refused, and why. None: it is
     /// not known, for there is no chip, or it does not answer.
-    fn settle(&mut self) -> Option<BTreeMap<String, String>>;
+    fn settle(&self) -> Option<BTreeMap<String, String>>;
 
     /// How its ports are.
     fn ports(&self) -> Vec<PortState>;
@@ -121,14 +121,23 @@ fn called(object: &str) -> &str {
 pub struct ChipEngine {
     board: Board,
     switch: Switch,
-    stack: Box<dyn Stack>,
+    /// Of who carries something out, for as long as that takes.
+    stack: Mutex<Box<dyn Stack>>,
+    /// The same for who looks.
+    says: Box<dyn Says>,
     taps: Arc<Taps>,
     tree: Arc<Tree>,
     /// None before the core runs.
     chip: Option<Box<dyn Chip>>,
-    /// Those that there are.
+    stays: Mutex<Arc<Stays>>,
+}
+
+/// What is carried out, as far as who looks has to know; exchanged as a whole.
+#[derive(Debug, Default)]
+struct Stays {
+    /// Loopbacks that there are.
     loopbacks: Vec<Name>,
-    /// Those that are set.
+    /// Rules that are set.
     rules: Rules,
 }
 
@@ -141,12 +150,21 @@ impl ChipEngine {
             tree: Arc::new(tree),
             board,
             switch,
-            stack,
+            says: stack.says(),
+            stack: Mutex::new(stack),
             taps,
             chip: None,
-            loopbacks: Vec::new(),
-            rules: Rules::default(),
+            stays: Mutex::default(),
         }
+    }
+
+    fn stack(&self) -> MutexGuard<'_, Box<dyn Stack>> {
+        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stays(&self) -> Arc<Stays> {
+        let stays = self.stays.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&stays)
     }
 
     /// The spanning tree, for who has its links and BPDUs.
@@ -176,13 +194,15 @@ impl ChipEngine {
                 self.taps.remove(vid);
             }
         }
-        self.stack.forward(now.routing)?;
+        let mut stack = self.stack();
+        stack.forward(now.routing)?;
         let wanted: BTreeSet<_> = now.routes.iter().map(|r| (r.to, r.distance)).collect();
-        for (to, distance) in self.stack.routes()? {
+        for (to, distance) in stack.routes()? {
             if !wanted.contains(&(to, distance)) {
-                self.stack.route(to, distance, &BTreeSet::new())?;
+                stack.route(to, distance, &BTreeSet::new())?;
             }
         }
+        drop(stack);
         self.apply(&Config::default(), now)
     }
 
@@ -192,15 +212,15 @@ impl ChipEngine {
     }
 
     /// Takes steps: how many were begun, and why it was not all of them.
-    fn take(&mut self, all: &[Step]) -> Result<(), (usize, String)> {
+    fn take(&self, stack: &mut dyn Stack, all: &[Step]) -> Result<(), (usize, String)> {
         // what has waited for room before says nothing of these
-        let before = self.chip.as_mut().and_then(|chip| chip.settle());
+        let before = self.chip.as_ref().and_then(|chip| chip.settle());
         for (n, step) in all.iter().enumerate() {
-            step.take(&self.switch, &self.tree, &mut *self.stack)
+            step.take(&self.switch, &self.tree, stack)
                 .map_err(|why| (n + 1, why))?;
         }
         // where it is not known what has waited before, nothing tells that from what is refused now
-        let (Some(chip), Some(before)) = (&mut self.chip, before) else {
+        let (Some(chip), Some(before)) = (&self.chip, before) else {
             return Ok(());
         };
         let refused = chip.settle().unwrap_or_default();
@@ -215,10 +235,10 @@ impl ChipEngine {
 
     /// Static routes that the kernel has dropped with a device or an address come back, and those that waited for a gateway
     /// are tried again.
-    fn routes_again(&mut self, now: &Config) {
+    fn routes_again(&self, stack: &mut dyn Stack, now: &Config) {
         for step in steps(&Config::default(), &acl::without_monitors(now)) {
             if let Step::Route(..) = step
-                && let Err(why) = step.take(&self.switch, &self.tree, &mut *self.stack)
+                && let Err(why) = step.take(&self.switch, &self.tree, stack)
             {
                 tracing::warn!("static route: {why}");
             }
@@ -236,7 +256,13 @@ impl Engine for ChipEngine {
         all.filter_map(|p| self.board.name(p.0)).collect()
     }
 
-    fn apply(&mut self, was: &Config, now: &Config) -> Result<(), String> {
+    fn called(&self) -> Vec<(Name, String)> {
+        let all = self.board.ports.iter();
+        all.filter_map(|p| Some((self.board.name(p.0)?, p.1.clone())))
+            .collect()
+    }
+
+    fn apply(&self, was: &Config, now: &Config) -> Result<(), String> {
         let ports = self.ports();
         check(now, &ports)?;
         let speeds: Vec<(Name, u32)> = self.board.speeds().collect();
@@ -250,7 +276,8 @@ impl Engine for ChipEngine {
         if all.is_empty() {
             return Ok(());
         }
-        let mut done = self.take(&all);
+        let mut stack = self.stack();
+        let mut done = self.take(&mut **stack, &all);
         let stays = match &mut done {
             Ok(()) => {
                 rules.swap(0, 1);
@@ -258,8 +285,7 @@ impl Engine for ChipEngine {
             }
             Err((begun, why)) => {
                 for step in all.iter().take(*begun).rev() {
-                    if let Err(more) = step.back().take(&self.switch, &self.tree, &mut *self.stack)
-                    {
+                    if let Err(more) = step.back().take(&self.switch, &self.tree, &mut **stack) {
                         tracing::error!("on the way back: {more}");
                         // who is told that it is refused takes it that all is as it was
                         why.push_str(&format!("; and what was before is not back: {more}"));
@@ -269,13 +295,16 @@ impl Engine for ChipEngine {
             }
         };
         if all.iter().any(|s| matches!(s, Step::Interface(..))) {
-            self.routes_again(stays);
+            self.routes_again(&mut **stack, stays);
         }
         let [rules, _] = rules;
-        self.rules = rules;
         let names = stays.interfaces.keys();
         let loopbacks = names.filter(|n| n.kind == Kind::Loopback);
-        self.loopbacks = loopbacks.copied().collect();
+        let stays = Stays {
+            loopbacks: loopbacks.copied().collect(),
+            rules,
+        };
+        *self.stays.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(stays);
         // carriers follow what was changed of ports and VLANs
         self.taps.touch();
         done.map_err(|(_, why)| why)
@@ -301,7 +330,7 @@ impl Engine for ChipEngine {
                 counters: state.counters,
             }));
         }
-        let counters = self.stack.counters();
+        let counters = self.says.counters();
         for (vid, _) in self.taps.list() {
             let linux = format!("vlan{vid}");
             all.push(Link {
@@ -316,7 +345,7 @@ impl Engine for ChipEngine {
                 speed: 0,
             });
         }
-        all.extend(self.loopbacks.iter().map(|name| Link {
+        all.extend(self.stays().loopbacks.iter().map(|name| Link {
             name: *name,
             linux: "lo".into(),
             mac: [0; 6],
@@ -353,7 +382,7 @@ impl Engine for ChipEngine {
     fn matches(&self) -> BTreeMap<(bool, String, u32), u64> {
         let met = self.chip.as_ref().map(|c| c.matches()).unwrap_or_default();
         let mut all = BTreeMap::new();
-        for ((port, out), rules) in &self.rules.ports {
+        for ((port, out), rules) in &self.stays().rules.ports {
             for (at, rule) in (1u16..).zip(rules) {
                 let n = met.get(&(*port, *out, at)).copied().unwrap_or(0);
                 for line in rule.of.iter().filter(|_| n > 0) {
@@ -370,41 +399,41 @@ impl Engine for ChipEngine {
             let name = self.board.name(*port)?;
             Some(((name, what.clone()), *counts.get(index)?))
         };
-        self.rules.limits.iter().filter_map(of).collect()
+        self.stays().rules.limits.iter().filter_map(of).collect()
     }
 
     fn spanning_tree(&self) -> Option<tandem_swconfig::tree::View> {
         self.tree.view()
     }
 
-    fn forget_stations(&mut self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
+    fn forget_stations(&self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
         self.switch
             .change(|d| d.forget_stations(vlan, port.map(|p| p.number)));
         Ok(())
     }
 
     fn protocols(&self, what: routing::Ask) -> Result<String, String> {
-        self.stack.ask(what)
+        self.says.ask(what)
     }
 
     fn learned(&self) -> Vec<routing::Learned> {
-        self.stack.learned()
+        self.says.learned()
     }
 
     fn neighbours(&self) -> Vec<Neighbour> {
-        self.stack.neighbours()
+        self.says.neighbours()
     }
 
-    fn forget_neighbours(&mut self) -> Result<(), String> {
-        self.stack.forget_neighbours()
+    fn forget_neighbours(&self) -> Result<(), String> {
+        self.stack().forget_neighbours()
     }
 
     fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
-        self.stack.prober(source)
+        self.says.prober(source)
     }
 
-    fn notes(&mut self) -> Vec<String> {
-        self.stack.notes()
+    fn notes(&self) -> Vec<String> {
+        self.stack().notes()
     }
 
     fn platform(&self, what: &Platform) -> Result<Vec<Vec<String>>, String> {

@@ -13,7 +13,7 @@ use tandem_swstack::Ip;
 use tandem_vlans::{TapMaker, TapOf};
 
 use crate::probes::Probes;
-use crate::steps::{Device, Neighbour, Stack, Wanted};
+use crate::steps::{Device, Neighbour, Says, Stack, Wanted};
 use crate::taps::Taps;
 
 /// The kernel.
@@ -80,6 +80,29 @@ impl Stack for Kernel {
         }
     }
 
+    fn forget_neighbours(&mut self) -> Result<(), String> {
+        crate::neighbours::forget()
+    }
+
+    fn notes(&mut self) -> Vec<String> {
+        self.frr.as_ref().map(Frr::notes).unwrap_or_default()
+    }
+
+    fn says(&self) -> Box<dyn Says> {
+        Box::new(Seen {
+            frr: self.frr.clone(),
+            probes: self.probes.clone(),
+        })
+    }
+}
+
+/// What there is to be seen of it.
+struct Seen {
+    frr: Option<Frr>,
+    probes: Probes,
+}
+
+impl Says for Seen {
     fn learned(&self) -> Vec<Learned> {
         let found = crate::learned::learned(self.frr.as_ref());
         found.unwrap_or_else(|e| {
@@ -102,19 +125,11 @@ impl Stack for Kernel {
         })
     }
 
-    fn forget_neighbours(&mut self) -> Result<(), String> {
-        crate::neighbours::forget()
-    }
-
     fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
         self.probes.prober(source)
     }
 
-    fn notes(&mut self) -> Vec<String> {
-        self.frr.as_ref().map(Frr::notes).unwrap_or_default()
-    }
-
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {
-        self.ip.counters()
+        tandem_swstack::counters()
     }
 }

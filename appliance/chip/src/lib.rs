@@ -27,6 +27,6 @@ pub use bridge::{Copies, Done, copies};
 pub use engine::{Board, Chip, ChipEngine, PortState};
 pub use kernel::Kernel;
 pub use probes::Probes;
-pub use steps::{Device, Neighbour, Stack, Wanted};
+pub use steps::{Device, Neighbour, Says, Stack, Wanted};
 pub use taps::{Keeper, NoKeeper, Taps};
 pub use tree::{Ask, Tree};

@@ -56,6 +56,25 @@ pub trait Stack: TapMaker + Send {
         Ok(())
     }
 
+    /// Forgets those that are not set by hand.
+    ///
+    /// # Errors
+    /// One line.
+    fn forget_neighbours(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What has to be said of the last [`Stack::protocols`], once.
+    fn notes(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Who says how it is, whatever is being changed.
+    fn says(&self) -> Box<dyn Says>;
+}
+
+/// What is known of the kernel's IP stack: who asks waits for no change.
+pub trait Says: Send + Sync {
     /// The routes that others than an engine have put there.
     fn learned(&self) -> Vec<Learned> {
         Vec::new()
@@ -75,14 +94,6 @@ pub trait Stack: TapMaker + Send {
         Vec::new()
     }
 
-    /// Forgets those that are not set by hand.
-    ///
-    /// # Errors
-    /// One line.
-    fn forget_neighbours(&mut self) -> Result<(), String> {
-        Ok(())
-    }
-
     /// Who asks other hosts.
     ///
     /// # Errors
@@ -90,11 +101,6 @@ pub trait Stack: TapMaker + Send {
     fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
         let _ = source;
         Err("Nobody may ask here".into())
-    }
-
-    /// What has to be said of the last [`Stack::protocols`], once.
-    fn notes(&mut self) -> Vec<String> {
-        Vec::new()
     }
 
     /// Packets and octets in, packets and octets out, of all devices by name.

@@ -234,19 +234,23 @@ pub enum Platform {
 
 /// Who carries a configuration out, and says how things are.
 ///
-/// All of it is called by one thread, and may wait for the kernel and the chip.
-pub trait Engine {
+/// One at a time changes something. Whoever looks, looks at any time: while something is carried out as well, and waits for
+/// no more than what it asks, the kernel or the chip.
+pub trait Engine: Send + Sync {
     /// `chip` or `kernel`.
     fn name(&self) -> &'static str;
 
     /// The ports that there are, whatever is set of them.
     fn ports(&self) -> Vec<Name>;
 
+    /// What Linux calls ports, or the chip's platform: nobody is asked for it.
+    fn called(&self) -> Vec<(Name, String)>;
+
     /// Carries out what differs, all of it or nothing.
     ///
     /// # Errors
     /// What was refused, by whom, and what to do, in one line; then everything is as `was` says.
-    fn apply(&mut self, was: &Config, now: &Config) -> Result<(), String>;
+    fn apply(&self, was: &Config, now: &Config) -> Result<(), String>;
 
     /// How interfaces are: ports, VLAN interfaces, loopbacks.
     fn links(&self) -> Vec<Link>;
@@ -258,7 +262,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// As `apply`.
-    fn forget_stations(&mut self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String>;
+    fn forget_stations(&self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String>;
 
     /// How many packets the rules of access lists have met, by the list (of IPv6 or not) and the sequence number.
     fn matches(&self) -> BTreeMap<(bool, String, u32), u64> {
@@ -299,7 +303,7 @@ pub trait Engine {
     ///
     /// # Errors
     /// As `apply`.
-    fn forget_neighbours(&mut self) -> Result<(), String> {
+    fn forget_neighbours(&self) -> Result<(), String> {
         Err(format!("Engine {} knows of no neighbours", self.name()))
     }
 
@@ -313,7 +317,7 @@ pub trait Engine {
     }
 
     /// What has to be said of what was carried out last, a line each; once.
-    fn notes(&mut self) -> Vec<String> {
+    fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 

@@ -7,10 +7,11 @@
 //!             pages            at a time    └──► show, copy, write …  ◄──► Store (startup-config)
 //! ```
 //!
-//! Many sessions have one [`Switch`] behind a mutex; a line holds it while it is carried out:
+//! Many sessions have one [`Switch`] behind a mutex, which is held for no longer than it takes to copy it: who looks has a
+//! copy, and waits for nobody; who changes something has a turn, one at a time, and exchanges the configuration at its end:
 //!
 //! ```text
-//! let switch = Switch::new(Box::new(engine), Box::new(FileStore::new("/var/lib/tandem/appliance")?));
+//! let switch = Switch::new(Arc::new(engine), Box::new(FileStore::new("/var/lib/tandem/appliance")?));
 //! let switch = Arc::new(Mutex::new(switch));
 //! let said = lock(&switch).boot(OnBad::Skip);                     // startup-config; what was wrong, a line each
 //! let mut session = Session::new(switch.clone(), Door::cli());    // privileged; Door::console(), Door::vty(level)
@@ -21,7 +22,6 @@
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic))]
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,6 +46,7 @@ pub mod shell;
 mod show;
 pub mod store;
 mod tree;
+mod turns;
 mod users;
 pub mod wire;
 
@@ -53,7 +54,7 @@ pub use load::{Bad, OnBad};
 pub use places::{Kind, Places};
 pub use session::{Came, Door, Output, Session};
 pub use shell::{Shell, Terminal};
-pub use store::{FileStore, Store};
+pub use store::{FileStore, Shelf, Store};
 
 /// The name of the configuration that a boot begins with.
 pub const STARTUP: &str = "startup-config";
@@ -62,7 +63,21 @@ pub const STARTUP: &str = "startup-config";
 pub const WRONG_AFTER: Duration = Duration::from_secs(1);
 
 /// Is told who typed what.
-pub type Log = Box<dyn FnMut(&str, &str) + Send>;
+#[derive(Clone)]
+pub struct Log(Arc<Mutex<dyn FnMut(&str, &str) + Send>>);
+
+impl Log {
+    /// Who is told.
+    pub fn new(tell: impl FnMut(&str, &str) + Send + 'static) -> Log {
+        Log(Arc::new(Mutex::new(tell)))
+    }
+
+    /// Tells it.
+    pub fn say(&self, who: &str, line: &str) {
+        let mut tell = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (*tell)(who, line);
+    }
+}
 
 /// What a startup-config says, before anything is carried out, and what is wrong with it, a line each; what is wrong is
 /// left out.
@@ -79,7 +94,7 @@ pub fn startup(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) 
 
 /// Carries a startup-config out on an engine with nothing set that has refused it as a whole: line by line. What is carried
 /// out, and what was wrong or refused, a line each.
-pub fn by_line(store: &dyn Store, engine: &mut dyn Engine) -> (Config, Vec<String>) {
+pub fn by_line(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) {
     let mut config = Config::default();
     let said = match store.read(STARTUP) {
         Ok(text) => {
@@ -91,42 +106,35 @@ pub fn by_line(store: &dyn Store, engine: &mut dyn Engine) -> (Config, Vec<Strin
     (config, said)
 }
 
-/// Makes an engine's configuration this one: all of it or nothing.
-fn apply(engine: &mut dyn Engine, is: &mut Config, now: Config) -> Result<(), String> {
+/// Makes an engine's configuration another one: all of it or nothing.
+fn apply(engine: &dyn Engine, is: &Config, now: &Config) -> Result<(), String> {
     // of what was carried out before nothing is to be said any more
     drop(engine.notes());
-    if now == *is {
+    if now == is {
         return Ok(());
     }
-    engine.apply(is, &now).map_err(|e| {
+    engine.apply(is, now).map_err(|e| {
         let line = e.split_whitespace().collect::<Vec<_>>().join(" ");
         format!("% {}", line.trim_start_matches("% "))
-    })?;
-    *is = now;
-    Ok(())
+    })
 }
 
 /// The interfaces that may be typed.
 fn ports(engine: &dyn Engine) -> Ports {
-    let links = engine.links();
-    let linux = |name: &_| {
-        let link = links.iter().find(|l: &&Link| l.name == *name);
-        link.map(|l| l.linux.clone()).unwrap_or_default()
-    };
-    let ports = engine.ports();
     Ports {
-        ports: ports.into_iter().map(|p| (p, linux(&p))).collect(),
+        ports: engine.called(),
     }
 }
 
-/// The one switch of all sessions.
+/// The one switch of all sessions, and a copy of it for who looks.
+#[derive(Clone)]
 pub struct Switch {
     /// As it is carried out.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// Who does that.
-    pub engine: Box<dyn Engine + Send>,
+    pub engine: Arc<dyn Engine>,
     /// What is kept.
-    pub store: Box<dyn Store + Send>,
+    pub store: Shelf,
     /// Is told each line before it is carried out; answers to what a command asks are not told.
     pub log: Log,
     /// Who is in.
@@ -137,12 +145,12 @@ pub struct Switch {
     /// How often it was reloaded: sessions of before are over.
     pub(crate) reloads: u32,
     /// What had been counted when `clear counters` was said.
-    cleared: BTreeMap<Name, [u64; 4]>,
-    /// The ports that there were, and what may be typed for them: the kernel is not asked again for each line.
-    known: RefCell<(Vec<Name>, Ports)>,
+    cleared: Arc<BTreeMap<Name, [u64; 4]>>,
+    /// Who may change something.
+    turns: Arc<turns::Turns>,
 }
 
-/// The switch, for as long as a line takes. A session that panicked with it has left the configuration as it was: it is
+/// The switch, for a moment: nobody waits for the kernel or the chip with it. A session that panicked with it has left the configuration as it was: it is
 /// exchanged in one step.
 pub fn lock(switch: &Arc<Mutex<Switch>>) -> MutexGuard<'_, Switch> {
     switch.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,38 +159,40 @@ pub fn lock(switch: &Arc<Mutex<Switch>>) -> MutexGuard<'_, Switch> {
 impl Switch {
     /// As out of the box; [`Switch::boot`] carries out what is kept.
     #[must_use]
-    pub fn new(engine: Box<dyn Engine + Send>, store: Box<dyn Store + Send>) -> Switch {
+    pub fn new(engine: Arc<dyn Engine>, store: Box<dyn Store + Send>) -> Switch {
         Switch {
-            config: Config::default(),
+            config: Arc::default(),
             engine,
-            store,
-            log: Box::new(|_, _| {}),
+            store: Shelf::new(store),
+            log: Log::new(|_, _| {}),
             places: Arc::default(),
             gate: Arc::new(Gate::new(WRONG_AFTER)),
             started: Instant::now(),
             reloads: 0,
-            cleared: BTreeMap::new(),
-            known: RefCell::default(),
+            cleared: Arc::default(),
+            turns: Arc::default(),
         }
     }
 
     /// The interfaces that may be typed.
     #[must_use]
     pub fn ports(&self) -> Ports {
-        let ports = self.engine.ports();
-        let mut known = self.known.borrow_mut();
-        if known.0 != ports {
-            *known = (ports, self::ports(&*self.engine));
-        }
-        known.1.clone()
+        ports(&*self.engine)
     }
 
-    /// Makes the configuration this one: all of it or nothing.
+    /// What the engine has carried out at its start; no session is there yet.
+    pub fn begin(&mut self, config: Config) {
+        self.config = Arc::new(config);
+    }
+
+    /// Makes the configuration this one, all of it or nothing, while there is no session.
     ///
     /// # Errors
     /// What the engine says, in one line.
     pub fn apply(&mut self, now: Config) -> Result<(), String> {
-        apply(&mut *self.engine, &mut self.config, now)
+        apply(&*self.engine, &self.config, &now)?;
+        self.config = Arc::new(now);
+        Ok(())
     }
 
     /// Carries out the startup-config: the first thing after [`Switch::new`]. What was wrong with it, a line each.
@@ -190,7 +200,8 @@ impl Switch {
         match self.store.read(STARTUP) {
             Ok(Some(text)) => {
                 let ports = self.ports();
-                load::boot(&mut *self.engine, &mut self.config, &ports, &text, bad)
+                let config = Arc::make_mut(&mut self.config);
+                load::boot(&*self.engine, config, &ports, &text, bad)
             }
             Ok(None) => Vec::new(),
             Err(e) => vec![format!("% {STARTUP}: {e}")],
@@ -201,37 +212,9 @@ impl Switch {
     #[must_use]
     pub fn is_kept(&self) -> bool {
         let text = self.store.read(STARTUP).ok().flatten();
-        let ports = self.ports();
-        let (kept, _) = load::read(&Config::default(), &text.unwrap_or_default(), &ports, false);
-        kept == self.config
-    }
-
-    /// As a start: what is kept is carried out, what was learned is forgotten, all sessions are over. What was wrong, a line
-    /// each. What stays the same the chip forwards meanwhile.
-    pub fn reload(&mut self) -> Vec<String> {
-        self.reloads += 1;
-        self.started = Instant::now();
-        let (config, mut said) = startup(&*self.store, &*self.engine);
-        if self.apply(config).is_err() {
-            // which line it is shows only from nothing on
-            said = match self.apply(Config::default()) {
-                Ok(()) => self.boot(OnBad::Skip),
-                Err(why) => vec![why],
-            };
-        }
-        if let Err(why) = self.engine.forget_stations(None, None) {
-            said.push(format!("% {why}"));
-        }
-        said
-    }
-
-    /// Counts from here on, of one interface or of all.
-    pub fn clear_counters(&mut self, one: Option<&Name>) {
-        for link in self.engine.links() {
-            if one.is_none_or(|n| *n == link.name) {
-                self.cleared.insert(link.name, link.counters);
-            }
-        }
+        let text = text.unwrap_or_default();
+        let (kept, _) = load::read(&Config::default(), &text, &self.ports(), false);
+        kept == *self.config
     }
 
     /// How interfaces are, with what they have counted since that was cleared.

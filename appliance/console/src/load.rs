@@ -225,7 +225,7 @@ fn shown(line: &str) -> String {
 
 /// Carries out a startup-config on an engine that has `config`; what was wrong, a line each.
 pub(crate) fn boot(
-    engine: &mut dyn Engine,
+    engine: &dyn Engine,
     config: &mut Config,
     ports: &Ports,
     text: &str,
@@ -237,7 +237,8 @@ pub(crate) fn boot(
         said.push(format!("% {STARTUP} has bad lines: nothing of it is done"));
         return said;
     }
-    let Err(why) = crate::apply(engine, config, now) else {
+    let Err(why) = crate::apply(engine, config, &now) else {
+        *config = now;
         return said;
     };
     if on_bad == OnBad::Refuse {
@@ -257,18 +258,20 @@ pub(crate) fn boot(
             // has been said
             Err(_) => continue,
         }
-        if let Err(why) = crate::apply(engine, config, now) {
-            let why = why.trim_start_matches("% ").into();
-            said.push(
-                Bad {
-                    number: i + 1,
-                    line: shown(line),
-                    why,
-                }
-                .to_string(),
-            );
-            reader.lose(line);
-        }
+        let Err(why) = crate::apply(engine, config, &now) else {
+            *config = now;
+            continue;
+        };
+        let why = why.trim_start_matches("% ").into();
+        said.push(
+            Bad {
+                number: i + 1,
+                line: shown(line),
+                why,
+            }
+            .to_string(),
+        );
+        reader.lose(line);
     }
     said
 }

@@ -10,7 +10,7 @@ use tandem_swgrammar::{Arg, Failure, Form, Grammar, Id, Mode, Parsed};
 
 use tandem_swsecret::redacted;
 
-use crate::change::{Scope, change};
+use crate::change::Scope;
 use crate::load::LINE_MOST;
 use crate::places::{Kind, Place};
 use crate::probe::{self, Task};
@@ -19,10 +19,12 @@ use crate::{STARTUP, Switch, lock, pipe, show};
 
 mod kept;
 mod login;
+mod turn;
 
-use kept::{File, ask_copy, copy, replace, save};
+use kept::{File, ask_copy};
 use login::Stage;
 pub use login::{Came, check};
+use turn::{Pending, Waits};
 
 /// The lines that a session remembers, unless it says otherwise.
 pub const HISTORY_MOST: usize = 20;
@@ -76,6 +78,15 @@ pub struct Output {
     pub refused: bool,
 }
 
+impl Output {
+    /// What has come since belongs to it.
+    pub(crate) fn add(&mut self, more: Output) {
+        self.text.push_str(&more.text);
+        self.closed |= more.closed;
+        self.refused |= more.refused;
+    }
+}
+
 /// A command that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ask {
@@ -101,6 +112,14 @@ enum Ask {
     Banner(Gather),
 }
 
+/// What goes on since the last line.
+enum Goes {
+    /// `ping`, `traceroute`.
+    Probe(Task),
+    /// Another session has its turn.
+    Waits(Waits),
+}
+
 /// A session.
 pub struct Session {
     switch: Arc<Mutex<Switch>>,
@@ -110,8 +129,9 @@ pub struct Session {
     level: u8,
     scope: Option<Scope>,
     ask: Option<Ask>,
-    /// What goes on since the last line.
-    task: Option<Task>,
+    /// The last one, without secrets: what others wait for.
+    line: String,
+    task: Option<Goes>,
     /// How often the switch had been reloaded when it began.
     reloads: u32,
     history: VecDeque<String>,
@@ -144,6 +164,7 @@ impl Session {
             level: door.level,
             scope: None,
             ask: None,
+            line: String::new(),
             task: None,
             history: VecDeque::new(),
             remembers: HISTORY_MOST,
@@ -210,21 +231,33 @@ impl Session {
     }
 
     /// Lets it go on, for about so long: what there is to say of it. No other session waits for that.
-    pub fn step(&mut self, within: Duration) -> String {
-        let Some(task) = &mut self.task else {
-            return String::new();
-        };
-        let text = task.step(within);
-        if task.is_over() {
-            self.task = None;
+    pub fn step(&mut self, within: Duration) -> Output {
+        match self.task.take() {
+            None => Output::default(),
+            Some(Goes::Probe(mut task)) => {
+                let text = task.step(within);
+                if !task.is_over() {
+                    self.task = Some(Goes::Probe(task));
+                }
+                Output {
+                    text,
+                    ..Output::default()
+                }
+            }
+            Some(Goes::Waits(waits)) => self.wait(waits, within),
         }
-        text
     }
 
     /// Ends it: what there is to say of that.
-    pub fn stop(&mut self) -> String {
-        let task = self.task.take();
-        task.map(|mut t| t.end()).unwrap_or_default()
+    pub fn stop(&mut self) -> Output {
+        match self.task.take() {
+            None => Output::default(),
+            Some(Goes::Probe(mut task)) => Output {
+                text: task.end(),
+                ..Output::default()
+            },
+            Some(Goes::Waits(_)) => said("% It was not its turn yet: nothing is changed".into()),
+        }
     }
 
     /// What stands in front of the line.
@@ -279,16 +312,16 @@ impl Session {
         }
         self.scope = None;
         self.ask = None;
+        if let Some(Goes::Waits(waits)) = &mut self.task {
+            waits.leave();
+        }
     }
 
     /// Carries out a line, or takes it as the answer to what a command asks.
     pub fn line(&mut self, line: &str) -> Output {
         self.task = None;
         if self.reloads != lock(&self.switch).reloads {
-            return Output {
-                closed: true,
-                ..said("The switch has been reloaded: this session is over".into())
-            };
+            return reloaded();
         }
         if self.stage != Stage::In {
             return self.login(line);
@@ -301,14 +334,7 @@ impl Session {
             None => {}
             Some(Ask::Enable { level, wrong }) => return self.enabled(level, wrong, line),
             Some(Ask::Banner(gather)) => return self.gather(gather, line),
-            Some(ask) => {
-                let text = self.answer(ask, line.trim());
-                let mut switch = lock(&self.switch);
-                return Output {
-                    closed: self.reloads != switch.reloads,
-                    ..done(text, &mut switch)
-                };
-            }
+            Some(ask) => return self.begin(Pending::Answer(ask, line.trim().into())),
         }
         if line.len() > LINE_MOST {
             return said(format!("% Line is longer than {LINE_MOST} octets"));
@@ -321,7 +347,9 @@ impl Session {
             return Output::default();
         }
         let shown = redacted(line.trim_end());
-        (lock(&self.switch).log)(&self.who, &shown);
+        let log = lock(&self.switch).log.clone();
+        log.say(&self.who, &shown);
+        self.line.clone_from(&shown);
         // what has a secret in it is not remembered
         let last = self.history.back();
         if shown == line.trim_end() && last.is_none_or(|last| *last != shown) {
@@ -342,9 +370,7 @@ impl Session {
         let Some(scope) = self.scope.clone() else {
             return Output::default();
         };
-        let shared = Arc::clone(&self.switch);
-        let mut switch = lock(&shared);
-        let ports = switch.ports();
+        let ports = self.seen().ports();
         let parsed = match self.grammar.parse(scope.mode(), self.level, line, &ports) {
             Ok(parsed) => parsed,
             Err(failure) => {
@@ -353,7 +379,6 @@ impl Session {
         };
         match parsed.id {
             Id::Do => {
-                drop(switch);
                 let text = parsed.text().unwrap_or_default().to_string();
                 let before = line.chars().count() - line.trim_end().chars().count();
                 let at = line.chars().count() - before - text.chars().count();
@@ -367,29 +392,15 @@ impl Session {
                     self.ask = Some(Ask::Banner(gather));
                     return said(hint);
                 }
-                return self.set(&mut switch, &scope, &parsed);
+                return self.begin(Pending::Set(scope, Box::new(parsed)));
             }
         }
         Output::default()
     }
 
-    /// Carries a command out that changes the configuration.
-    fn set(&mut self, switch: &mut Switch, scope: &Scope, parsed: &Parsed) -> Output {
-        let mut now = switch.config.clone();
-        let done =
-            change(&mut now, scope, parsed).and_then(|done| switch.apply(now).map(|()| done));
-        match done {
-            Ok(mut done) => {
-                let above = (parsed.mode == Mode::Config).then_some(Scope::Switch);
-                self.scope = done.scope.take().or(above).or(Some(scope.clone()));
-                done.notes.extend(switch.engine.notes());
-                Output {
-                    refused: false,
-                    ..said(done.notes.join("\n"))
-                }
-            }
-            Err(why) => said(why),
-        }
+    /// A copy of the switch, for who looks.
+    fn seen(&self) -> Switch {
+        lock(&self.switch).clone()
     }
 
     /// A line more of a banner; the last one sets it.
@@ -402,9 +413,7 @@ impl Session {
             self.ask = Some(Ask::Banner(gather));
             return Output::default();
         };
-        let shared = Arc::clone(&self.switch);
-        let mut switch = lock(&shared);
-        self.set(&mut switch, &Scope::Switch, &parsed)
+        self.begin(Pending::Set(Scope::Switch, Box::new(parsed)))
     }
 
     /// A line of exec mode.
@@ -413,8 +422,7 @@ impl Session {
             Some((command, filter)) => (command, Some(filter)),
             None => (line, None),
         };
-        let shared = Arc::clone(&self.switch);
-        let mut switch = lock(&shared);
+        let switch = self.seen();
         let ports = switch.ports();
         let parsed = match self.grammar.parse(Mode::Exec, self.level, command, &ports) {
             Ok(parsed) => parsed,
@@ -489,11 +497,6 @@ impl Session {
                 });
                 return said(anew(&switch, routing::Ask::BgpAnew(one)));
             }
-            Id::ClearArp => {
-                if let Err(why) = switch.engine.forget_neighbours() {
-                    return said(format!("% {why}"));
-                }
-            }
             Id::HistorySize => {
                 let number = parsed.number().and_then(|n| usize::try_from(n).ok());
                 self.remembers = number.unwrap_or(HISTORY_MOST);
@@ -508,23 +511,16 @@ impl Session {
                 });
                 return match begun {
                     Ok((task, text)) => {
-                        self.task = Some(task);
+                        self.task = Some(Goes::Probe(task));
                         said(text)
                     }
                     Err(why) => said(why),
                 };
             }
-            Id::ClearStations => {
-                let port = parsed.interfaces().first().copied();
-                if let Err(why) = switch.engine.forget_stations(parsed.vlan(), port.as_ref()) {
-                    return said(format!("% {why}"));
-                }
-            }
             Id::Replace => {
                 let file = parsed.text().unwrap_or(STARTUP).to_string();
                 if parsed.has("force") {
-                    let text = replace(&mut switch, &file);
-                    return done(text, &mut switch);
+                    return self.begin(Pending::Exec(Box::new(parsed)));
                 }
                 self.ask = Some(Ask::Replace { file });
                 return said(
@@ -541,11 +537,8 @@ impl Session {
             Id::Write if parsed.has("terminal") => {
                 return said(show::running(&switch, None));
             }
-            Id::Write => {
-                return said(format!(
-                    "Building configuration...\n{}",
-                    save(&mut switch, STARTUP)
-                ));
+            Id::ClearArp | Id::ClearStations | Id::Write => {
+                return self.begin(Pending::Exec(Box::new(parsed)));
             }
             Id::Erase => self.ask = Some(Ask::Erase),
             _ => {
@@ -565,50 +558,6 @@ impl Session {
         }
     }
 
-    /// What a command asked has been answered.
-    fn answer(&mut self, ask: Ask, answer: &str) -> String {
-        let yes = answer.is_empty() || answer.to_ascii_lowercase().starts_with('y');
-        let shared = Arc::clone(&self.switch);
-        let mut switch = lock(&shared);
-        match ask {
-            Ask::ReloadSave => match answer.to_ascii_lowercase().as_str() {
-                "y" | "yes" => {
-                    let said = save(&mut switch, STARTUP);
-                    // what is not kept would be lost
-                    if !said.starts_with('%') {
-                        self.ask = Some(Ask::Reload);
-                    }
-                    format!("Building configuration...\n{said}")
-                }
-                "n" | "no" => {
-                    self.ask = Some(Ask::Reload);
-                    String::new()
-                }
-                _ => {
-                    self.ask = Some(Ask::ReloadSave);
-                    "Please answer 'yes' or 'no'.".into()
-                }
-            },
-            Ask::Reload if yes => switch.reload().join("\n"),
-            Ask::ClearOspf if yes && !answer.is_empty() => anew(&switch, routing::Ask::OspfAnew),
-            Ask::ClearCounters(one) if yes => {
-                switch.clear_counters(one.as_ref());
-                String::new()
-            }
-            Ask::Erase if yes => match switch.store.erase(STARTUP) {
-                Ok(()) => "[OK]\nErase of nvram: complete".into(),
-                Err(e) => format!("% {STARTUP}: {e}"),
-            },
-            Ask::Replace { file } if yes && !answer.is_empty() => replace(&mut switch, &file),
-            Ask::Copy { from, to } => match (&to, answer) {
-                (_, "") => copy(&mut switch, &from, &to),
-                (to, name) if name == to.name() => copy(&mut switch, &from, to),
-                _ => "% The destination is what the command says".into(),
-            },
-            _ => String::new(),
-        }
-    }
-
     /// What `?` shows behind a line.
     #[must_use]
     pub fn help(&self, line: &str) -> String {
@@ -618,7 +567,7 @@ impl Session {
         let Some((mode, line)) = self.helped(line) else {
             return pipe::help();
         };
-        let ports = lock(&self.switch).ports();
+        let ports = self.seen().ports();
         let next = match self.grammar.next(mode, self.level, line, &ports) {
             Ok(next) => next,
             Err(Failure::Ambiguous) => return Failure::Ambiguous.shown(line, 0),
@@ -660,7 +609,7 @@ impl Session {
         if command.chars().next_back().is_none_or(char::is_whitespace) {
             return None;
         }
-        let ports = lock(&self.switch).ports();
+        let ports = self.seen().ports();
         let next = self.grammar.next(mode, self.level, command, &ports).ok()?;
         let [one] = next.as_slice() else {
             return None;
@@ -686,6 +635,13 @@ impl Session {
     }
 }
 
+fn reloaded() -> Output {
+    Output {
+        closed: true,
+        ..said("The switch has been reloaded: this session is over".into())
+    }
+}
+
 /// A protocol begins anew: nothing to say, or why not.
 fn anew(switch: &Switch, what: routing::Ask) -> String {
     let done = switch.engine.protocols(what);
@@ -704,16 +660,6 @@ fn said(mut text: String) -> Output {
         closed: false,
         refused,
     }
-}
-
-/// What came of a whole configuration, and what has to be said beside it, which is no refusal.
-fn done(text: String, switch: &mut Switch) -> Output {
-    let mut out = said(text);
-    for note in switch.engine.notes() {
-        out.text.push_str(&note);
-        out.text.push('\n');
-    }
-    out
 }
 
 fn level_of(parsed: &Parsed, usual: u8) -> u8 {

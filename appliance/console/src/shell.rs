@@ -296,8 +296,9 @@ impl<T: Terminal> Shell<T> {
         while self.session.runs() {
             let out = std::mem::take(&mut self.out);
             self.terminal.write(&out)?;
-            let text = self.session.step(STEP);
-            self.say(&text);
+            let step = self.session.step(STEP);
+            self.say(&step.text);
+            self.closed |= step.closed;
             while self.session.runs() && self.terminal.has()? {
                 let mut buffer = [0; 512];
                 let read = self.terminal.read(&mut buffer)?;
@@ -305,8 +306,8 @@ impl<T: Terminal> Shell<T> {
                 // IOS's own is ^^, which is typed as control and 6
                 let enough = typed.iter().rposition(|b| matches!(b, 0x03 | 0x1e));
                 if read == 0 || enough.is_some() {
-                    let text = self.session.stop();
-                    self.say(&text);
+                    let stopped = self.session.stop();
+                    self.say(&stopped.text);
                     self.ahead.clear();
                     self.closed = read == 0;
                 }
@@ -316,7 +317,9 @@ impl<T: Terminal> Shell<T> {
                     .extend(typed.get(after..).unwrap_or_default().iter().take(room));
             }
         }
-        self.prompt();
+        if !self.closed {
+            self.prompt();
+        }
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tandem_swconfig::{Interface, Link, Name};
 use tandem_swgrammar::{Id, Parsed};
 
-use crate::{STARTUP, Switch, load, render};
+use crate::{STARTUP, Store as _, Switch, load, render};
 
 mod acl;
 mod interfaces;

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The largest configuration that is read.
 pub const LARGEST: u64 = 16 << 20;
@@ -28,6 +29,36 @@ pub trait Store {
     /// # Errors
     /// It can't be removed.
     fn erase(&mut self, name: &str) -> io::Result<()>;
+}
+
+/// The files of all sessions.
+#[derive(Clone)]
+pub struct Shelf(Arc<Mutex<Box<dyn Store + Send>>>);
+
+impl Shelf {
+    /// Those of this store.
+    #[must_use]
+    pub fn new(store: Box<dyn Store + Send>) -> Shelf {
+        Shelf(Arc::new(Mutex::new(store)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Store + Send>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Shelf {
+    fn read(&self, name: &str) -> io::Result<Option<String>> {
+        self.lock().read(name)
+    }
+
+    fn write(&mut self, name: &str, text: &str) -> io::Result<()> {
+        self.lock().write(name, text)
+    }
+
+    fn erase(&mut self, name: &str) -> io::Result<()> {
+        self.lock().erase(name)
+    }
 }
 
 /// The steps of an atomic write, one by one, so that a test can let each of them fail.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 
 use tandem_swconfig::{Config, Engine, Kind, Link, Name, Station};
 
@@ -22,6 +22,7 @@ mod routing;
 mod shell;
 mod shown;
 mod store;
+mod turns;
 mod users;
 
 /// What a fake does, for the test to look at and to change.
@@ -44,6 +45,8 @@ pub(crate) struct Fake {
     /// What there is to say of each configuration with a router, and what has not been said yet.
     pub away: Option<&'static str>,
     pub notes: Vec<String>,
+    /// Carries nothing out until this gate is opened: the test knows by the first that somebody is there.
+    pub gate: Option<(mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>)>,
 }
 
 pub(crate) struct FakeEngine(pub Arc<Mutex<Fake>>);
@@ -75,7 +78,17 @@ impl Engine for FakeEngine {
         (1..=10).map(port).collect()
     }
 
-    fn apply(&mut self, was: &Config, now: &Config) -> Result<(), String> {
+    fn called(&self) -> Vec<(Name, String)> {
+        let called = |n: u16| (port(n), format!("swp{n}"));
+        (1..=10).map(called).collect()
+    }
+
+    fn apply(&self, was: &Config, now: &Config) -> Result<(), String> {
+        let gate = self.0.lock().unwrap().gate.clone();
+        if let Some((here, open)) = gate {
+            here.send(()).unwrap();
+            open.lock().unwrap().recv().unwrap();
+        }
         let mut fake = self.0.lock().unwrap();
         if let Some((vlan, why)) = fake.refuse
             && now.vlans.contains_key(&vlan)
@@ -129,7 +142,7 @@ impl Engine for FakeEngine {
         self.0.lock().unwrap().policed.clone()
     }
 
-    fn notes(&mut self) -> Vec<String> {
+    fn notes(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap().notes)
     }
 
@@ -156,7 +169,7 @@ impl Engine for FakeEngine {
         self.0.lock().unwrap().neighbours.clone()
     }
 
-    fn forget_neighbours(&mut self) -> Result<(), String> {
+    fn forget_neighbours(&self) -> Result<(), String> {
         self.0.lock().unwrap().neighbours.clear();
         Ok(())
     }
@@ -165,7 +178,7 @@ impl Engine for FakeEngine {
         self.0.lock().unwrap().learned.clone()
     }
 
-    fn forget_stations(&mut self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
+    fn forget_stations(&self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
         self.0.lock().unwrap().forgotten.push((vlan, port.copied()));
         Ok(())
     }
@@ -202,7 +215,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub fn new() -> Bench {
         let (fake, files) = (Arc::default(), Memory::default());
-        let engine = Box::new(FakeEngine(Arc::clone(&fake)));
+        let engine = Arc::new(FakeEngine(Arc::clone(&fake)));
         let switch = Switch::new(engine, Box::new(files.clone()));
         let switch = Arc::new(Mutex::new(switch));
         let session = Session::new(Arc::clone(&switch), Door::cli());
@@ -235,6 +248,6 @@ impl Bench {
     }
 
     pub fn config(&self) -> Config {
-        lock(&self.switch).config.clone()
+        Config::clone(&lock(&self.switch).config)
     }
 }

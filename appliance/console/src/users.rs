@@ -78,6 +78,31 @@ fn kept(parsed: &Parsed, text: &str) -> Result<Kept, String> {
     Ok(Kept(secret.to_string()))
 }
 
+/// A secret that was typed becomes what is kept of it: before anybody has the configuration, for it takes its time.
+pub(crate) fn hash(parsed: &mut Parsed) -> Result<(), String> {
+    let last = match (parsed.id, parsed.form) {
+        (Id::EnableSecret, Form::Plain) => 1,
+        (Id::Username, Form::Plain) => 2,
+        _ => return Ok(()),
+    };
+    let is_kept = ["5", "8", "9"].iter().any(|kind| parsed.has(kind));
+    let mut texts = parsed.args.iter_mut().filter_map(|a| match a {
+        Arg::Text(t) => Some(t),
+        _ => None,
+    });
+    let Some(text) = texts.nth(last - 1).filter(|_| !is_kept) else {
+        return Ok(());
+    };
+    let secret = Secret::of_plain(text)?.to_string();
+    let (kind, kept) = secret.split_once(' ').ok_or(INTERNAL)?;
+    let kinds = [Kind::Md5, Kind::Pbkdf2, Kind::Nine];
+    let kind = kinds.into_iter().find(|k| k.word() == kind);
+    *text = kept.into();
+    parsed.keys.retain(|k| *k != "0");
+    parsed.keys.push(kind.ok_or(INTERNAL)?.word());
+    Ok(())
+}
+
 /// Changes what is set of the switch; which lines come next, if it was `line`.
 pub(crate) fn of_switch(access: &mut Access, parsed: &Parsed) -> Result<Option<Lines>, String> {
     let plain = parsed.form == Form::Plain;

@@ -304,10 +304,10 @@ fn session(stream: UnixStream, switch: Arc<Mutex<Switch>>, peer: &Peer) -> io::R
             let (prompt, hidden) = (session.prompt(), session.hides());
             let mut output = session.line(typed);
             while session.runs() {
-                output.text.push_str(&session.step(STEP));
+                output.add(session.step(STEP));
                 // nobody is there to hear of it
                 if output.text.len() > ANSWER_MOST || is_gone(&mut from)? {
-                    output.text.push_str(&session.stop());
+                    output.add(session.stop());
                 }
             }
             let mut answer = Answer::of(output, &session);

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_linux::netlink::Membership;
 use tandem_swconfig::acl::Groups;
@@ -134,7 +135,7 @@ pub struct PortState {
 }
 
 /// What is asked of those below the kernel.
-pub trait Below: Send {
+pub trait Below: Send + Sync {
     /// How the chip's ports are.
     fn ports(&self) -> Vec<PortState>;
 
@@ -160,28 +161,37 @@ pub type Record = Box<dyn FnMut(Option<&Config>) + Send>;
 /// Engine `kernel`.
 pub struct KernelEngine {
     board: Board,
-    kernel: Box<dyn Kernel>,
+    /// Of who carries something out, for as long as that takes.
+    kernel: Mutex<Box<dyn Kernel>>,
+    /// Of who looks: it changes nothing.
+    looks: Mutex<Box<dyn Kernel>>,
     below: Box<dyn Below>,
-    record: Record,
+    record: Mutex<Record>,
     /// As it is carried out.
-    plan: Plan,
+    plan: Mutex<Arc<Plan>>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KernelEngine {
-    /// Before anything is carried out: [`KernelEngine::restore`] comes next.
+    /// Before anything is carried out: [`KernelEngine::restore`] comes next. `looks` is the same kernel, for who looks while
+    /// something is carried out.
     #[must_use]
     pub fn new(
         board: Board,
-        kernel: Box<dyn Kernel>,
+        [kernel, looks]: [Box<dyn Kernel>; 2],
         below: Box<dyn Below>,
         record: Record,
     ) -> KernelEngine {
         KernelEngine {
             board,
-            kernel,
+            kernel: Mutex::new(kernel),
+            looks: Mutex::new(looks),
             below,
-            record,
-            plan: Plan::default(),
+            record: Mutex::new(record),
+            plan: Mutex::default(),
         }
     }
 
@@ -203,9 +213,11 @@ impl KernelEngine {
         looked
             .devices
             .extend(said.iter().flat_map(|p| p.devices.clone()));
-        let before = self.kernel.read(&looked)?;
-        let new = self.kernel.begin()?;
-        let is = self.kernel.read(&looked)?;
+        let mut kernel = lock(&self.kernel);
+        let before = kernel.read(&looked)?;
+        let new = kernel.begin()?;
+        let is = kernel.read(&looked)?;
+        drop(kernel);
         let from = match said {
             Some(said) if !new => begin_with(said, &before, &is, &wanted),
             _ => is,
@@ -219,20 +231,21 @@ impl KernelEngine {
 
     /// From one plan to another, each with its configuration, if that is known.
     fn go(
-        &mut self,
+        &self,
         (was, before): (&Plan, Option<&Config>),
         (now, config): (Plan, &Config),
     ) -> Result<(), String> {
         let all = steps(was, &now);
         if !all.is_empty() {
-            (self.record)(None);
+            lock(&self.record)(None);
         }
+        let mut kernel = lock(&self.kernel);
         let mut done = Ok(());
         let mut stays = before;
         for (n, step) in all.iter().enumerate() {
-            if let Err(mut why) = step.take(&mut *self.kernel) {
+            if let Err(mut why) = step.take(&mut **kernel) {
                 for step in all.iter().take(n + 1).rev() {
-                    if let Err(more) = step.back().take(&mut *self.kernel) {
+                    if let Err(more) = step.back().take(&mut **kernel) {
                         tracing::error!("on the way back: {more}");
                         // who is told that it is refused takes it that all is as it was
                         why.push_str(&format!("; and what was before is not back: {more}"));
@@ -244,38 +257,44 @@ impl KernelEngine {
             }
         }
         let moved = all.iter().any(|s| matches!(s, Step::Device(..)));
-        match &done {
+        let plan = match &done {
             Ok(()) => {
-                self.plan = now;
                 stays = Some(config);
+                Arc::new(now)
             }
-            Err(_) => self.plan = was.clone(),
-        }
-        (self.record)(stays);
+            Err(_) => Arc::new(was.clone()),
+        };
+        *lock(&self.plan) = Arc::clone(&plan);
+        lock(&self.record)(stays);
         if moved {
-            self.routes_again();
+            routes_again(&mut **kernel, &plan);
         }
         done
     }
 
-    /// Static routes that the kernel has dropped with a device or an address come back, and those that waited for a gateway
-    /// are tried again, as are those of several ways, of which one may be missing. The others that are there stay as they are.
-    fn routes_again(&mut self) {
-        let there: BTreeSet<RouteKey> = match self.kernel.routes() {
-            Ok(all) => all.into_iter().collect(),
-            Err(e) => return tracing::warn!("static routes: {e}"),
-        };
-        for ((to, distance), via) in &self.plan.routes {
-            let whole = via.len() == 1 && there.contains(&(*to, *distance));
-            if !whole && let Err(why) = self.kernel.route(*to, *distance, via) {
-                tracing::warn!("static route: {why}");
-            }
-        }
+    fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&lock(&self.plan))
     }
 
     fn drift(&self) -> Result<Vec<Vec<String>>, String> {
-        let is = self.kernel.read(&self.plan)?;
-        Ok(drift(&self.board, &self.plan, &is))
+        let plan = self.plan();
+        let is = lock(&self.looks).read(&plan)?;
+        Ok(drift(&self.board, &plan, &is))
+    }
+}
+
+/// Static routes that the kernel has dropped with a device or an address come back, and those that waited for a gateway
+/// are tried again, as are those of several ways, of which one may be missing. The others that are there stay as they are.
+fn routes_again(kernel: &mut dyn Kernel, plan: &Plan) {
+    let there: BTreeSet<RouteKey> = match kernel.routes() {
+        Ok(all) => all.into_iter().collect(),
+        Err(e) => return tracing::warn!("static routes: {e}"),
+    };
+    for ((to, distance), via) in &plan.routes {
+        let whole = via.len() == 1 && there.contains(&(*to, *distance));
+        if !whole && let Err(why) = kernel.route(*to, *distance, via) {
+            tracing::warn!("static route: {why}");
+        }
     }
 }
 
@@ -342,7 +361,13 @@ impl Engine for KernelEngine {
         self.board.names()
     }
 
-    fn apply(&mut self, was: &Config, now: &Config) -> Result<(), String> {
+    fn called(&self) -> Vec<(Name, String)> {
+        let all = self.board.ports.iter();
+        all.filter_map(|p| Some((self.board.name(p.0)?, p.1.clone())))
+            .collect()
+    }
+
+    fn apply(&self, was: &Config, now: &Config) -> Result<(), String> {
         let names = self.board.names();
         check(now, &names)?;
         let (from, wanted) = (plan(was, &names), plan(now, &names));
@@ -350,7 +375,8 @@ impl Engine for KernelEngine {
     }
 
     fn links(&self) -> Vec<Link> {
-        let netdevs = self.kernel.netdevs().unwrap_or_else(|e| {
+        let netdevs = lock(&self.looks).netdevs();
+        let netdevs = netdevs.unwrap_or_else(|e| {
             tracing::warn!("{e}");
             BTreeMap::new()
         });
@@ -372,8 +398,8 @@ impl Engine for KernelEngine {
                 counters: state.counters,
             }));
         }
-        let counters = self.kernel.counters();
-        for device in self.plan.devices.keys() {
+        let counters = lock(&self.looks).counters();
+        for device in self.plan().devices.keys() {
             all.push(match device {
                 Device::Vlan(vid) => {
                     let linux = format!("vlan{vid}");
@@ -407,7 +433,8 @@ impl Engine for KernelEngine {
     }
 
     fn stations(&self) -> Vec<Station> {
-        let known = self.kernel.known().unwrap_or_else(|e| {
+        let known = lock(&self.looks).known();
+        let known = known.unwrap_or_else(|e| {
             tracing::warn!("{e}");
             Vec::new()
         });
@@ -417,8 +444,9 @@ impl Engine for KernelEngine {
             fixed,
             port: self.board.name(port),
         });
-        let netdevs = self.kernel.netdevs().unwrap_or_default();
-        let own = self.plan.devices.keys().filter_map(|d| match d {
+        let netdevs = lock(&self.looks).netdevs().unwrap_or_default();
+        let plan = self.plan();
+        let own = plan.devices.keys().filter_map(|d| match d {
             Device::Vlan(vlan) => Some(Station {
                 vlan: *vlan,
                 mac: netdevs.get(&format!("vlan{vlan}"))?.mac,
@@ -432,13 +460,14 @@ impl Engine for KernelEngine {
         all
     }
 
-    fn forget_stations(&mut self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
-        let mut all = self.kernel.known()?;
+    fn forget_stations(&self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
+        let mut kernel = lock(&self.kernel);
+        let mut all = kernel.known()?;
         all.retain(|(vid, _, fixed, at)| {
             let here = vlan.is_none_or(|v| v == *vid) && port.is_none_or(|p| p.number == *at);
             here && !fixed
         });
-        self.kernel.forget(&all)
+        kernel.forget(&all)
     }
 
     fn platform(&self, what: &Platform) -> Result<Vec<Vec<String>>, String> {

@@ -410,7 +410,7 @@ impl Kernel for Netlink {
     }
 
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {
-        self.ip.counters()
+        tandem_swstack::counters()
     }
 }
 

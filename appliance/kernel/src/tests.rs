@@ -241,9 +241,13 @@ fn board() -> Board {
     }
 }
 
+fn both(kernel: &Shared) -> [Box<dyn Kernel>; 2] {
+    [Box::new(kernel.clone()), Box::new(kernel.clone())]
+}
+
 fn on(kernel: &Shared) -> KernelEngine {
     let quiet = Box::new(|_: Option<&Config>| {});
-    KernelEngine::new(board(), Box::new(kernel.clone()), Box::new(Nothing), quiet)
+    KernelEngine::new(board(), both(kernel), Box::new(Nothing), quiet)
 }
 
 /// One that has carried this out.
@@ -392,7 +396,7 @@ fn whatever_is_refused_all_is_as_it_was() {
         for now in configs() {
             let mut refusals = 0;
             for n in 0.. {
-                let (mut engine, kernel) = engine(&was);
+                let (engine, kernel) = engine(&was);
                 let before = kernel.is();
                 kernel.0.lock().unwrap().left = Some(n);
                 match engine.apply(&was, &now) {
@@ -413,7 +417,7 @@ fn whatever_is_refused_all_is_as_it_was() {
 #[test]
 fn that_the_way_back_is_refused_as_well_is_said() {
     let [was, now, _] = configs();
-    let (mut engine, kernel) = engine(&was);
+    let (engine, kernel) = engine(&was);
     {
         let mut fake = kernel.0.lock().unwrap();
         (fake.left, fake.then) = (Some(2), Some(0));
@@ -441,7 +445,7 @@ fn drift(engine: &KernelEngine) -> Vec<String> {
 #[test]
 fn what_others_change_is_shown_and_left_alone() {
     let [_, was, _] = configs();
-    let (mut engine, kernel) = engine(&was);
+    let (engine, kernel) = engine(&was);
     assert_eq!(drift(&engine), Vec::<String>::new());
     kernel.others(others);
     let shown = [
@@ -515,7 +519,7 @@ fn what_is_not_there_is_made() {
 #[test]
 fn routes_come_back_with_their_device() {
     let [_, was, _] = configs();
-    let (mut engine, kernel) = engine(&was);
+    let (engine, kernel) = engine(&was);
     let mut now = was.clone();
     let vlan2 = name(Kind::Vlan, 2);
     now.interfaces.get_mut(&vlan2).unwrap().shutdown = true;
@@ -530,7 +534,7 @@ fn a_way_of_a_route_comes_back_with_its_device() {
     let [_, mut was, _] = configs();
     let gateway = Via::Gateway([10, 3, 0, 9].into());
     was.routes.insert(route([10, 77, 0, 0], gateway.clone()));
-    let (mut engine, kernel) = engine(&was);
+    let (engine, kernel) = engine(&was);
     let mut now = was.clone();
     now.interfaces.remove(&name(Kind::Vlan, 3));
     engine.apply(&was, &now).unwrap();
@@ -550,8 +554,7 @@ fn what_is_recorded_is_what_is_carried_out() {
     let to = Arc::clone(&said);
     let record = Box::new(move |c: Option<&Config>| to.lock().unwrap().push(c.cloned()));
     let kernel = Shared::default();
-    let mut engine =
-        KernelEngine::new(board(), Box::new(kernel.clone()), Box::new(Nothing), record);
+    let mut engine = KernelEngine::new(board(), both(&kernel), Box::new(Nothing), record);
     engine.restore(Was::Unknown, &was).unwrap();
     engine.apply(&was, &now).unwrap();
     kernel.0.lock().unwrap().left = Some(1);
@@ -565,7 +568,7 @@ fn what_is_recorded_is_what_is_carried_out() {
 fn what_this_engine_can_not_do_is_said() {
     let mut now = Config::default();
     now.tree.on = true;
-    let (mut engine, kernel) = engine(&Config::default());
+    let (engine, kernel) = engine(&Config::default());
     let before = kernel.asked();
     let why = engine.apply(&Config::default(), &now).unwrap_err();
     assert_eq!(
@@ -586,7 +589,7 @@ fn what_this_engine_can_not_do_is_said() {
 #[test]
 fn how_things_are() {
     let [_, one, _] = configs();
-    let (mut engine, kernel) = engine(&one);
+    let (engine, kernel) = engine(&one);
     let links = engine.links();
     assert_eq!(links.len(), 6);
     let first = &links[0];
@@ -729,7 +732,7 @@ proptest! {
     /// From anywhere to anywhere, also by way of a refusal.
     #[test]
     fn any_configuration_after_any_other(was in any_config(), now in any_config(), n in 0usize..12) {
-        let (mut engine, kernel) = engine(&was);
+        let (engine, kernel) = engine(&was);
         let before = kernel.is();
         prop_assert_eq!(&before, &plan(&was, &board().names()));
         kernel.0.lock().unwrap().left = Some(n);

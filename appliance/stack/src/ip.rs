@@ -348,23 +348,23 @@ impl Ip {
         }
         Ok(all)
     }
+}
 
-    /// Packets and octets in, packets and octets out, of all devices by name.
-    #[must_use]
-    pub fn counters(&self) -> BTreeMap<String, [u64; 4]> {
-        let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-        let row = |line: &str| {
-            let (name, rest) = line.split_once(':')?;
-            let n: Vec<u64> = rest
-                .split_whitespace()
-                .filter_map(|w| w.parse().ok())
-                .collect();
-            let at = |i: usize| n.get(i).copied();
-            // from where the device stands: what it sends is what came in at the switch
-            Some((name.trim().to_owned(), [at(1)?, at(0)?, at(9)?, at(8)?]))
-        };
-        text.lines().filter_map(row).collect()
-    }
+/// Packets and octets in, packets and octets out, of all devices by name.
+#[must_use]
+pub fn counters() -> BTreeMap<String, [u64; 4]> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let row = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let n: Vec<u64> = rest
+            .split_whitespace()
+            .filter_map(|w| w.parse().ok())
+            .collect();
+        let at = |i: usize| n.get(i).copied();
+        // from where the device stands: what it sends is what came in at the switch
+        Some((name.trim().to_owned(), [at(1)?, at(0)?, at(9)?, at(8)?]))
+    };
+    text.lines().filter_map(row).collect()
 }
 
 #[cfg(test)]

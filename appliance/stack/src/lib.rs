@@ -17,7 +17,7 @@ mod check;
 mod ip;
 
 pub use check::{addresses, check, network};
-pub use ip::{Ip, ipv6, setting};
+pub use ip::{Ip, counters, ipv6, setting};
 
 /// Seconds: stations that are not heard are not forgotten in anybody's time.
 pub const NEVER: u32 = 1_000_000_000;

@@ -95,7 +95,7 @@ pub fn ask_of(jobs: Jobs, tree: Arc<Tree>) -> Ask {
 }
 
 impl Chip for Asked {
-    fn settle(&mut self) -> Option<BTreeMap<String, String>> {
+    fn settle(&self) -> Option<BTreeMap<String, String>> {
         let (to, answer) = mpsc::channel();
         let done = to.clone();
         let posted = self.jobs.post(Box::new(move |core| {

@@ -24,7 +24,7 @@ use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
 use tandem_store::model::SourceId;
 use tandem_swchip::{Board, ChipEngine, Kernel, Probes, Taps};
-use tandem_swconsole::FileStore;
+use tandem_swconsole::{FileStore, Log};
 use tandem_swfrr::Frr;
 use tandem_vlans::{Database, Switch};
 
@@ -216,9 +216,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         asicd: Client::to(&instance, Daemon::Asicd),
         core: Client::to(&instance, Daemon::Switchd),
     }));
-    let mut console = tandem_swconsole::Switch::new(Box::new(engine), Box::new(store));
-    console.config = config;
-    console.log = Box::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
+    let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
+    console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
+    console.begin(config);
     let console = Arc::new(Mutex::new(console));
     let path = instance.socket(Daemon::Swcfgd);
     door::open(&path, login, names, &console)?;

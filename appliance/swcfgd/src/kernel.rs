@@ -17,7 +17,7 @@ use tandem_mgmt::client::Client;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_mgmt::types::{Items, Port, Status};
 use tandem_swconfig::{Config, Engine as _, Name, Platform};
-use tandem_swconsole::{FileStore, STARTUP, Store};
+use tandem_swconsole::{FileStore, Log, STARTUP, Store};
 use tandem_swkernel::{Board, KernelEngine, Netlink, PortState, Was};
 
 use crate::args::Args;
@@ -113,7 +113,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     };
     let ports = board.ports.len();
-    let kernel = Netlink::open(board.clone()).map_err(anyhow::Error::msg)?;
+    let kernel = || Netlink::open(board.clone()).map_err(anyhow::Error::msg);
+    let kernels: [Box<dyn tandem_swkernel::Kernel>; 2] = [Box::new(kernel()?), Box::new(kernel()?)];
     let mut carried = Carried::new(&instance, board.names())?;
     let before = match carried.store.read(STARTUP) {
         Ok(text) => text,
@@ -123,7 +124,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let record = Box::new(move |config: Option<&Config>| carried.write(config));
-    let mut engine = KernelEngine::new(board, Box::new(kernel), Box::new(asked), record);
+    let mut engine = KernelEngine::new(board, kernels, Box::new(asked), record);
     let before = match before {
         Some(_) => {
             let kept = FileStore::new(instance.dir().join(CARRIED))?;
@@ -146,9 +147,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     {
         tracing::warn!("changed by others: {}", row.join(", "));
     }
-    let mut console = tandem_swconsole::Switch::new(Box::new(engine), Box::new(store));
-    console.config = config;
-    console.log = Box::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
+    let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
+    console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
+    console.begin(config);
     let console = Arc::new(Mutex::new(console));
     let path = instance.socket(Daemon::Swcfgd);
     door::open(&path, login, names, &console)?;

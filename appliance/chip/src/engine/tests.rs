@@ -95,6 +95,12 @@ impl Stack for Shared {
         self.ask(|f| f.said = said)
     }
 
+    fn says(&self) -> Box<dyn Says> {
+        Box::new(self.clone())
+    }
+}
+
+impl Says for Shared {
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {
         BTreeMap::new()
     }
@@ -105,7 +111,7 @@ impl Stack for Shared {
 struct FakeChip(Arc<Mutex<Vec<&'static str>>>);
 
 impl Chip for FakeChip {
-    fn settle(&mut self) -> Option<BTreeMap<String, String>> {
+    fn settle(&self) -> Option<BTreeMap<String, String>> {
         // one more each time that it is asked, until there are no more
         let mut left = self.0.lock().unwrap();
         let now = left.pop().unwrap_or_default();
@@ -269,7 +275,7 @@ fn whatever_is_refused_all_is_as_it_was() {
         for now in configs() {
             let mut refusals = 0;
             for n in 0.. {
-                let (mut engine, stack, switch) = engine();
+                let (engine, stack, switch) = engine();
                 engine.apply(&Config::default(), &was).unwrap();
                 let before = all(&switch, &stack);
                 stack.0.lock().unwrap().left = Some(n);
@@ -281,7 +287,7 @@ fn whatever_is_refused_all_is_as_it_was() {
                 assert_eq!(all(&switch, &stack), before, "{was:?} to {now:?}, {n}");
                 // and it is no worse a beginning than any other
                 engine.apply(&was, &now).unwrap();
-                let (mut other, clean, fresh) = self::engine();
+                let (other, clean, fresh) = self::engine();
                 other.apply(&Config::default(), &now).unwrap();
                 assert_eq!(all(&switch, &stack), all(&fresh, &clean));
             }
@@ -293,7 +299,7 @@ fn whatever_is_refused_all_is_as_it_was() {
 #[test]
 fn that_the_way_back_is_refused_as_well_is_said() {
     let [was, now, _] = configs();
-    let (mut engine, stack, _) = engine();
+    let (engine, stack, _) = engine();
     {
         let mut fake = stack.0.lock().unwrap();
         (fake.left, fake.then) = (Some(2), Some(0));
@@ -387,7 +393,7 @@ fn what_can_not_be_is_said_before_anything_is_done() {
         ),
     ];
     let [_, was, _] = configs();
-    let (mut engine, stack, switch) = engine();
+    let (engine, stack, switch) = engine();
     engine.apply(&Config::default(), &was).unwrap();
     let before = all(&switch, &stack);
     for (name, interface, words) in cases {

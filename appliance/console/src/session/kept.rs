@@ -5,7 +5,8 @@ use tandem_swgrammar::Parsed;
 
 use super::Ask;
 use crate::load::{differences, read};
-use crate::{STARTUP, Switch, render};
+use crate::turns::Turn;
+use crate::{STARTUP, Store as _, render};
 
 /// Where a configuration is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +55,8 @@ pub(super) fn ask_copy(parsed: &Parsed) -> Option<Ask> {
     }
 }
 
-pub(super) fn save(switch: &mut Switch, name: &str) -> String {
+pub(super) fn save(turn: &Turn, name: &str) -> String {
+    let mut switch = turn.seen();
     let text = render::config(&switch.config, &switch.engine.ports());
     match switch.store.write(name, &text) {
         Ok(()) => "[OK]".into(),
@@ -62,12 +64,13 @@ pub(super) fn save(switch: &mut Switch, name: &str) -> String {
     }
 }
 
-pub(super) fn copy(switch: &mut Switch, from: &File, to: &File) -> String {
+pub(super) fn copy(turn: &Turn, from: &File, to: &File) -> String {
+    let mut switch = turn.seen();
     match (from, to) {
         (File::Running, File::Kept(name)) if name == STARTUP => {
-            format!("Building configuration...\n{}", save(switch, STARTUP))
+            format!("Building configuration...\n{}", save(turn, STARTUP))
         }
-        (File::Running, File::Kept(name)) => save(switch, name),
+        (File::Running, File::Kept(name)) => save(turn, name),
         (File::Running, File::Running) => String::new(),
         (File::Kept(from), to) => {
             let text = match switch.store.read(from) {
@@ -84,7 +87,7 @@ pub(super) fn copy(switch: &mut Switch, from: &File, to: &File) -> String {
                     let ports = switch.ports();
                     let (now, bad) = read(&switch.config, &text, &ports, true);
                     let mut lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
-                    lines.push(match switch.apply(now) {
+                    lines.push(match turn.apply(now) {
                         Ok(()) => format!("{} bytes copied", text.len()),
                         Err(why) => why,
                     });
@@ -96,7 +99,8 @@ pub(super) fn copy(switch: &mut Switch, from: &File, to: &File) -> String {
 }
 
 /// Makes the configuration that of a file: whole, or not at all.
-pub(super) fn replace(switch: &mut Switch, file: &str) -> String {
+pub(super) fn replace(turn: &Turn, file: &str) -> String {
+    let switch = turn.seen();
     let text = match switch.store.read(file) {
         Ok(Some(text)) => text,
         Ok(None) => return format!("%Error opening {file} (No such file or directory)"),
@@ -110,7 +114,7 @@ pub(super) fn replace(switch: &mut Switch, file: &str) -> String {
         return lines.join("\n");
     }
     let changes = differences(&switch.config, &now);
-    match switch.apply(now) {
+    match turn.apply(now) {
         Ok(()) => format!("{changes}Total number of passes: 1\nRollback Done\n"),
         Err(why) => format!("{why}\n% Nothing is replaced"),
     }

@@ -70,7 +70,8 @@ fn try_one(gate: &Gate, way: Way, name: &str, secret: Option<Kept>, typed: &str)
 pub fn check(switch: &Arc<Mutex<Switch>>, who: &str, name: &str, typed: &str) -> bool {
     let places = Arc::clone(&lock(switch).places);
     let Some(_one) = places.check() else {
-        (lock(switch).log)(who, "(was refused, too many ask at once)");
+        let log = lock(switch).log.clone();
+        log.say(who, "(was refused, too many ask at once)");
         return false;
     };
     let (gate, secret) = {
@@ -82,12 +83,12 @@ pub fn check(switch: &Arc<Mutex<Switch>>, who: &str, name: &str, typed: &str) ->
         )
     };
     let right = try_one(&gate, Way::Far, name, secret, typed);
-    tell(&mut lock(switch), who, name, right);
+    tell(&lock(switch), who, name, right);
     right == Some(true)
 }
 
 /// The log has names that there are. What else was typed for one may be a secret.
-fn tell(switch: &mut Switch, who: &str, name: &str, right: Option<bool>) {
+fn tell(switch: &Switch, who: &str, name: &str, right: Option<bool>) {
     let known = switch.config.access.users.contains_key(name);
     let name = if known {
         name
@@ -99,7 +100,7 @@ fn tell(switch: &mut Switch, who: &str, name: &str, right: Option<bool>) {
         Some(false) => "was refused",
         None => "was refused, too many were wrong",
     };
-    (switch.log)(who, &format!("({name} {what})"));
+    switch.log.say(who, &format!("({name} {what})"));
 }
 
 impl Session {
@@ -144,7 +145,7 @@ impl Session {
             session.is(&name);
             // root's have a line in the log for each command, and nothing that could be refused
             if came.kind != Kind::Cli {
-                (lock(&session.switch).log)(&session.who, "(is in)");
+                lock(&session.switch).log.say(&session.who, "(is in)");
             }
         }
         session.stage = stage;
@@ -250,8 +251,8 @@ impl Session {
             (Arc::clone(&switch.gate), secret)
         };
         let right = try_one(&gate, self.way(), &name, secret, typed);
-        let mut switch = lock(&shared);
-        tell(&mut switch, &self.who, &name, right);
+        let switch = lock(&shared);
+        tell(&switch, &self.who, &name, right);
         // it may have been removed meanwhile
         let user = switch.config.access.users.get(&name);
         if let (Some(true), Some(user)) = (right, user) {
@@ -318,7 +319,9 @@ impl Session {
             Some(false) => "was refused level",
             None => "was refused, too many were wrong, level",
         };
-        (lock(&shared).log)(&self.who, &format!("({what} {level})"));
+        lock(&shared)
+            .log
+            .say(&self.who, &format!("({what} {level})"));
         match right {
             Some(true) => {
                 self.level = level;

@@ -175,8 +175,7 @@ fn counters_from_here_on() {
     bench.say("");
     assert!(count(&mut bench).contains(" 0 packets input, 0 bytes"));
     // who has begun anew since
-    lock(&bench.switch)
-        .cleared
+    std::sync::Arc::make_mut(&mut lock(&bench.switch).cleared)
         .insert(port(1), [11, 1000, 20, 2000]);
     assert!(count(&mut bench).contains("10 packets input"));
 }

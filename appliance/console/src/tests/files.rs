@@ -78,7 +78,7 @@ impl crate::Store for Full {
 #[test]
 fn a_disk_that_fails() {
     let mut bench = Bench::new();
-    lock(&bench.switch).store = Box::new(Full);
+    lock(&bench.switch).store = crate::Shelf::new(Box::new(Full));
     assert_eq!(
         lock(&bench.switch).boot(OnBad::Skip),
         ["% startup-config: no disk"]

@@ -608,7 +608,7 @@ fn every_command_is_told() {
     let told: std::sync::Arc<std::sync::Mutex<Vec<String>>> = std::sync::Arc::default();
     let log = told.clone();
     lock(&bench.switch).log =
-        Box::new(move |who, line| log.lock().unwrap().push(format!("{who}: {line}")));
+        crate::Log::new(move |who, line| log.lock().unwrap().push(format!("{who}: {line}")));
     bench.session = Session::new(bench.switch.clone(), Door::cli()).named("root");
     for line in [
         "show privilege",

@@ -56,7 +56,7 @@ impl Prober for Echo {
 fn whole(bench: &mut Bench, line: &str) -> String {
     let mut text = bench.say(line);
     while bench.session.runs() {
-        text.push_str(&bench.session.step(Duration::from_millis(20)));
+        text.push_str(&bench.session.step(Duration::from_millis(20)).text);
     }
     // times are those of this machine
     let times = regex::bytes::Regex::new(r"= \d+/\d+/\d+ ms|\d+ msec").unwrap();

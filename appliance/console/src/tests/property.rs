@@ -540,7 +540,7 @@ proptest! {
         }
         let (config, text, ports) = {
             let s = lock(&bench.switch);
-            (s.config.clone(), render::config(&s.config, &s.engine.ports()), s.ports())
+            (Config::clone(&s.config), render::config(&s.config, &s.engine.ports()), s.ports())
         };
         let (read, bad) = load::read(&Config::default(), &text, &ports, false);
         prop_assert_eq!(&bad, &Vec::new(), "{:?}", lines);

@@ -54,7 +54,7 @@ fn told(bench: &Bench) -> Told {
     let told = Told::default();
     let log = told.clone();
     lock(&bench.switch).log =
-        Box::new(move |who, line| log.lock().unwrap().push(format!("{who}: {line}")));
+        crate::Log::new(move |who, line| log.lock().unwrap().push(format!("{who}: {line}")));
     told
 }
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a session changes, when it is its turn: at once, or when others have had theirs. It says whom it waits for, and ^C
+//! ends that.
+
+use std::time::{Duration, Instant};
+
+use tandem_swconfig::{Config, routing};
+use tandem_swgrammar::{Id, Mode, Parsed};
+
+use super::kept::{copy, replace, save};
+use super::{Ask, Goes, Output, Session, anew, said};
+use crate::change::{Scope, change};
+use crate::turns::Turn;
+use crate::{STARTUP, Store as _, lock, users};
+
+/// A session that waits for so long says so.
+const SAY_AFTER: Duration = Duration::from_secs(1);
+
+/// What is to be carried out.
+pub(super) enum Pending {
+    /// A command of a configuration mode.
+    Set(Scope, Box<Parsed>),
+    /// One of exec mode.
+    Exec(Box<Parsed>),
+    /// What a command has asked, and the answer.
+    Answer(Ask, String),
+}
+
+/// It is another session's turn.
+pub(super) struct Waits {
+    pending: Pending,
+    since: Instant,
+    said: bool,
+    /// Is configuration mode left behind it?
+    leaves: bool,
+}
+
+impl Waits {
+    /// Behind it the session is in exec mode: ^Z.
+    pub(super) fn leave(&mut self) {
+        self.leaves = true;
+    }
+}
+
+impl Session {
+    /// Carries something out if nobody else does just now; or waits, which [`Session::step`] goes on with.
+    pub(super) fn begin(&mut self, mut pending: Pending) -> Output {
+        // hashing takes its time, and nobody is to wait for it
+        if let Pending::Set(_, parsed) = &mut pending
+            && let Err(why) = users::hash(parsed)
+        {
+            return said(why);
+        }
+        let waits = Waits {
+            pending,
+            since: Instant::now(),
+            said: false,
+            leaves: false,
+        };
+        self.wait(waits, Duration::ZERO)
+    }
+
+    /// Waits no longer than this for its turn.
+    pub(super) fn wait(&mut self, mut waits: Waits, within: Duration) -> Output {
+        let what = format!("{}: {}", self.who, self.line);
+        let who = match Turn::take(&self.switch, &what, within) {
+            Ok(turn) => {
+                let output = self.carry_out(waits.pending, &turn);
+                if waits.leaves {
+                    self.scope = None;
+                }
+                return output;
+            }
+            Err(who) => who,
+        };
+        let mut output = Output::default();
+        if !waits.said && waits.since.elapsed() >= SAY_AFTER {
+            waits.said = true;
+            output.text = format!("Waiting for {who} (^C ends this)\n");
+        }
+        self.task = Some(Goes::Waits(waits));
+        output
+    }
+
+    fn carry_out(&mut self, pending: Pending, turn: &Turn) -> Output {
+        if self.reloads != lock(&self.switch).reloads {
+            return super::reloaded();
+        }
+        match pending {
+            Pending::Set(scope, parsed) => self.set(turn, &scope, &parsed),
+            Pending::Exec(parsed) => self.act(turn, &parsed),
+            Pending::Answer(ask, answer) => {
+                let text = self.answer(ask, &answer, turn);
+                let closed = self.reloads != lock(&self.switch).reloads;
+                Output {
+                    closed,
+                    ..done(text, turn)
+                }
+            }
+        }
+    }
+
+    /// Carries a command out that changes the configuration.
+    fn set(&mut self, turn: &Turn, scope: &Scope, parsed: &Parsed) -> Output {
+        let seen = turn.seen();
+        let mut now = Config::clone(&seen.config);
+        let done = change(&mut now, scope, parsed).and_then(|done| turn.apply(now).map(|()| done));
+        match done {
+            Ok(mut done) => {
+                let above = (parsed.mode == Mode::Config).then_some(Scope::Switch);
+                self.scope = done.scope.take().or(above).or(Some(scope.clone()));
+                done.notes.extend(seen.engine.notes());
+                Output {
+                    refused: false,
+                    ..said(done.notes.join("\n"))
+                }
+            }
+            Err(why) => said(why),
+        }
+    }
+
+    /// Carries out a command of exec mode that changes something.
+    fn act(&mut self, turn: &Turn, parsed: &Parsed) -> Output {
+        let engine = turn.seen().engine;
+        let port = parsed.interfaces().first().copied();
+        let done = match parsed.id {
+            Id::ClearArp => engine.forget_neighbours(),
+            Id::ClearStations => engine.forget_stations(parsed.vlan(), port.as_ref()),
+            Id::Replace => {
+                let file = parsed.text().unwrap_or(STARTUP);
+                return self::done(replace(turn, file), turn);
+            }
+            _ => {
+                let saved = save(turn, STARTUP);
+                return said(format!("Building configuration...\n{saved}"));
+            }
+        };
+        match done {
+            Ok(()) => Output::default(),
+            Err(why) => said(format!("% {why}")),
+        }
+    }
+
+    /// What a command asked has been answered.
+    fn answer(&mut self, ask: Ask, answer: &str, turn: &Turn) -> String {
+        let yes = answer.is_empty() || answer.to_ascii_lowercase().starts_with('y');
+        match ask {
+            Ask::ReloadSave => match answer.to_ascii_lowercase().as_str() {
+                "y" | "yes" => {
+                    let said = save(turn, STARTUP);
+                    // what is not kept would be lost
+                    if !said.starts_with('%') {
+                        self.ask = Some(Ask::Reload);
+                    }
+                    format!("Building configuration...\n{said}")
+                }
+                "n" | "no" => {
+                    self.ask = Some(Ask::Reload);
+                    String::new()
+                }
+                _ => {
+                    self.ask = Some(Ask::ReloadSave);
+                    "Please answer 'yes' or 'no'.".into()
+                }
+            },
+            Ask::Reload if yes => turn.reload().join("\n"),
+            Ask::ClearOspf if yes && !answer.is_empty() => {
+                anew(&turn.seen(), routing::Ask::OspfAnew)
+            }
+            Ask::ClearCounters(one) if yes => {
+                turn.clear_counters(one.as_ref());
+                String::new()
+            }
+            Ask::Erase if yes => match turn.seen().store.erase(STARTUP) {
+                Ok(()) => "[OK]\nErase of nvram: complete".into(),
+                Err(e) => format!("% {STARTUP}: {e}"),
+            },
+            Ask::Replace { file } if yes && !answer.is_empty() => replace(turn, &file),
+            Ask::Copy { from, to } => match (&to, answer) {
+                (_, "") => copy(turn, &from, &to),
+                (to, name) if name == to.name() => copy(turn, &from, to),
+                _ => "% The destination is what the command says".into(),
+            },
+            _ => String::new(),
+        }
+    }
+}
+
+/// What came of a whole configuration, and what has to be said beside it, which is no refusal.
+fn done(text: String, turn: &Turn) -> Output {
+    let mut out = said(text);
+    for note in turn.seen().engine.notes() {
+        out.text.push_str(&note);
+        out.text.push('\n');
+    }
+    out
+}
