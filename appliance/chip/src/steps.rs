@@ -127,12 +127,18 @@ pub(crate) enum Step {
 
 /// What is set of the spanning tree. Without one nothing of it is wanted.
 fn wanted_tree(config: &Config) -> tree::Wanted {
+    let access = |of: &Interface| {
+        let port = of.switchport.as_ref();
+        port.is_some_and(|p| p.mode == Mode::Access)
+    };
+    let all = PortTree::default().with(&config.tree, true);
     let set = |(name, of): (&Name, &Interface)| {
         // where copies go nobody speaks
         let out = of.shutdown || config.monitors_to(name).is_some();
-        let usual = of.tree == PortTree::default() && !out;
+        let tree = of.tree.with(&config.tree, access(of));
+        let usual = tree == all && !out;
         let is_set = name.is_port() && !usual && config.tree.on;
-        is_set.then(|| (name.number, (of.tree.clone(), out)))
+        is_set.then_some((name.number, (tree, out)))
     };
     tree::Wanted {
         tree: match config.tree.on {

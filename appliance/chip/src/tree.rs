@@ -73,6 +73,8 @@ struct Inner {
     /// None: there is no tree.
     bridge: Option<Bridge>,
     wanted: Wanted,
+    /// Ports that the guard took out of service, and when they come back, ns.
+    out_until: BTreeMap<u16, u64>,
     /// Carriers and speeds, as far as the chip has said.
     links: BTreeMap<u16, (bool, u32)>,
     todo: VecDeque<Action>,
@@ -98,6 +100,32 @@ pub struct Tree {
     switch: Switch,
     wake: Arc<EventFd>,
     inner: Mutex<Inner>,
+}
+
+impl Inner {
+    /// Ports that are out of service come back when their time has come. When the next one does.
+    fn recover(&mut self, now: u64) -> Option<u64> {
+        let (set, b) = (&self.wanted.tree, self.bridge.as_mut()?);
+        let after = u64::from(set.interval.unwrap_or(tree::RECOVERS_AFTER)) * 1_000_000_000;
+        let ports = b.show().ports.into_iter();
+        let out: BTreeSet<u16> = ports
+            .filter(|p| p.err_disabled && set.recovers)
+            .map(|p| p.number)
+            .collect();
+        self.out_until.retain(|n, _| out.contains(n));
+        for number in out {
+            let until = *self.out_until.entry(number).or_insert(now + after);
+            if until > now {
+                continue;
+            }
+            self.out_until.remove(&number);
+            match b.recover(number, now) {
+                Ok(said) => self.todo.extend(said),
+                Err(e) => tracing::error!("spanning tree: port {number}: {e}"),
+            }
+        }
+        self.out_until.values().min().copied()
+    }
 }
 
 impl Tree {
@@ -134,6 +162,11 @@ impl Tree {
     pub(crate) fn configure(&self, wanted: &Wanted) -> Result<(), String> {
         let now = clock::now_ns();
         let mut inner = self.lock();
+        let times = |of: &Wanted| (of.tree.recovers, of.tree.interval);
+        if times(&inner.wanted) != times(wanted) {
+            // a time that is set now begins now
+            inner.out_until.clear();
+        }
         inner.wanted = wanted.clone();
         let done = match wanted.tree.on {
             true => self.set(&mut inner, now),
@@ -166,7 +199,7 @@ impl Tree {
             }
         };
         let mut said = Vec::new();
-        let usual = (PortTree::default(), false);
+        let usual = (PortTree::default().with(&inner.wanted.tree, true), false);
         for (n, mac, _) in &self.ports {
             let (set, _) = inner.wanted.ports.get(n).unwrap_or(&usual);
             said.extend(b.set_port(*n, port(*mac, set), now)?);
@@ -193,7 +226,7 @@ impl Tree {
     /// A port's link is for the bridge what it is. One of which the chip has said nothing yet is none, unless hosts alone
     /// are there: such a port forwards on while this process begins.
     fn follow(&self, inner: &mut Inner, number: u16, now: u64) {
-        let usual = (PortTree::default(), false);
+        let usual = (PortTree::default().with(&inner.wanted.tree, true), false);
         let (set, shut) = inner.wanted.ports.get(&number).unwrap_or(&usual);
         let (up, mbps) = inner.links.get(&number).copied().unwrap_or((set.edge, 0));
         let up = up && !shut;
@@ -251,6 +284,7 @@ impl Tree {
     /// What is due by now. When it is to be asked again, ns; `None`: when something happens.
     pub fn tick(&self, now: u64) -> Option<u64> {
         let mut inner = self.lock();
+        let again = inner.recover(now);
         let b = inner.bridge.as_mut()?;
         let before = b.next_deadline();
         let said = b.tick(now);
@@ -261,7 +295,7 @@ impl Tree {
             inner.asked = inner.passed;
         }
         self.carry_out(&mut inner, now);
-        due
+        due.into_iter().chain(again).min()
     }
 
     /// A BPDU that is to leave, and by which port.
@@ -391,6 +425,11 @@ impl Tree {
         let b = inner.bridge.as_ref()?;
         let v = b.show();
         let set = b.config();
+        let now = clock::now_ns();
+        let left = |n: &u16| {
+            let until = inner.out_until.get(n)?;
+            u32::try_from(until.saturating_sub(now).div_ceil(1_000_000_000)).ok()
+        };
         let port = |p: &tandem_rstp::PortView| {
             Some(tree::PortView {
                 name: *self.names.get(&p.number)?,
@@ -412,6 +451,7 @@ impl Tree {
                 point_to_point: p.point_to_point,
                 old_neighbour: p.stp_neighbour,
                 err_disabled: p.err_disabled,
+                recovers_in: left(&p.number),
             })
         };
         Some(tree::View {

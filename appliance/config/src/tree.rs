@@ -16,7 +16,18 @@ pub struct Tree {
     pub forward: Option<u8>,
     /// `max-age`, seconds; `None`: 20.
     pub max_age: Option<u8>,
+    /// `portfast default`: of access ports.
+    pub edge_default: bool,
+    /// `portfast bpduguard default`: of ports with portfast.
+    pub guard_default: bool,
+    /// `errdisable recovery cause bpduguard`: a port that the guard took out of service comes back.
+    pub recovers: bool,
+    /// `errdisable recovery interval`, seconds; `None`: 300.
+    pub interval: Option<u32>,
 }
+
+/// Seconds after which a port comes back, unless others are set.
+pub const RECOVERS_AFTER: u32 = 300;
 
 /// `spanning-tree …` of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +40,23 @@ pub struct PortTree {
     pub edge: bool,
     /// `bpduguard enable`: a BPDU takes it out of service.
     pub guard: bool,
+    /// `bpduguard disable`: none does, whatever is set for all.
+    pub no_guard: bool,
     /// `link-type`: point-to-point, or shared; `None`: as the link is.
     pub point_to_point: Option<bool>,
+}
+
+impl PortTree {
+    /// With what is set for all ports, for one that is an access port or not.
+    #[must_use]
+    pub fn with(&self, of: &Tree, access: bool) -> PortTree {
+        let edge = self.edge || of.edge_default && access;
+        PortTree {
+            edge,
+            guard: self.guard || of.guard_default && edge && !self.no_guard,
+            ..self.clone()
+        }
+    }
 }
 
 /// A bridge: priority and MAC address.
@@ -77,6 +103,8 @@ pub struct PortView {
     pub old_neighbour: bool,
     /// BPDU guard has taken it out of service.
     pub err_disabled: bool,
+    /// Seconds until it comes back by itself.
+    pub recovers_in: Option<u32>,
 }
 
 /// How the tree is, for `show`.

@@ -140,9 +140,7 @@ fn of_switch(config: &mut Config, parsed: &Parsed) -> Result<Done, String> {
             1..10 => return Err("% Aging time is 0, or 10 to 1000000 seconds".into()),
             seconds => config.aging = Some(seconds).filter(|s| *s != 300),
         },
-        Id::TreeMode | Id::TreePriority | Id::TreeHello | Id::TreeForward | Id::TreeMaxAge => {
-            crate::tree::of_switch(&mut config.tree, parsed)?
-        }
+        id if crate::tree::is_switchs(id) => crate::tree::of_switch(&mut config.tree, parsed)?,
         Id::Encryption | Id::EnableSecret | Id::Username | Id::Banner | Id::Line => {
             done.scope = users::of_switch(&mut config.access, parsed)?.map(Scope::Lines);
         }

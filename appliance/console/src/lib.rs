@@ -32,13 +32,16 @@ use tandem_swsecret::Gate;
 
 mod acl;
 pub mod change;
+mod files;
 pub mod load;
 mod monitor;
 mod pipe;
 mod places;
 mod policy;
 mod probe;
+mod processes;
 pub mod render;
+mod revert;
 mod routing;
 mod scope;
 pub mod session;
@@ -79,16 +82,25 @@ impl Log {
     }
 }
 
+/// The file that a start begins with: what was before changes that nobody has confirmed, or what is kept.
+fn first(store: &dyn Store) -> &'static str {
+    match store.read(revert::KEPT) {
+        Ok(Some(_)) => revert::KEPT,
+        _ => STARTUP,
+    }
+}
+
 /// What a startup-config says, before anything is carried out, and what is wrong with it, a line each; what is wrong is
 /// left out.
 pub fn startup(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) {
-    match store.read(STARTUP) {
+    let file = first(store);
+    match store.read(file) {
         Ok(Some(text)) => {
             let (config, bad) = load::read(&Config::default(), &text, &ports(engine), false);
             (config, bad.iter().map(Bad::to_string).collect())
         }
         Ok(None) => (Config::default(), Vec::new()),
-        Err(e) => (Config::default(), vec![format!("% {STARTUP}: {e}")]),
+        Err(e) => (Config::default(), vec![format!("% {file}: {e}")]),
     }
 }
 
@@ -96,12 +108,13 @@ pub fn startup(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) 
 /// out, and what was wrong or refused, a line each.
 pub fn by_line(store: &dyn Store, engine: &dyn Engine) -> (Config, Vec<String>) {
     let mut config = Config::default();
-    let said = match store.read(STARTUP) {
+    let file = first(store);
+    let said = match store.read(file) {
         Ok(text) => {
             let (ports, text) = (ports(engine), text.unwrap_or_default());
             load::boot(engine, &mut config, &ports, &text, OnBad::Skip)
         }
-        Err(e) => vec![format!("% {STARTUP}: {e}")],
+        Err(e) => vec![format!("% {file}: {e}")],
     };
     (config, said)
 }
@@ -146,6 +159,10 @@ pub struct Switch {
     pub(crate) reloads: u32,
     /// What had been counted when `clear counters` was said.
     cleared: Arc<BTreeMap<Name, [u64; 4]>>,
+    /// What the box and its programs do.
+    load: Arc<processes::Seen>,
+    /// What has to be confirmed.
+    reverts: Arc<revert::Reverts>,
     /// Who may change something.
     turns: Arc<turns::Turns>,
 }
@@ -170,6 +187,8 @@ impl Switch {
             started: Instant::now(),
             reloads: 0,
             cleared: Arc::default(),
+            load: Arc::default(),
+            reverts: Arc::default(),
             turns: Arc::default(),
         }
     }
@@ -183,6 +202,11 @@ impl Switch {
     /// What the engine has carried out at its start; no session is there yet.
     pub fn begin(&mut self, config: Config) {
         self.config = Arc::new(config);
+        revert::done_by_start(self);
+        if let Err(e) = processes::watch(&self.load) {
+            self.log
+                .say("start", &format!("(nobody looks at the load: {e})"));
+        }
     }
 
     /// Makes the configuration this one, all of it or nothing, while there is no session.
@@ -197,14 +221,15 @@ impl Switch {
 
     /// Carries out the startup-config: the first thing after [`Switch::new`]. What was wrong with it, a line each.
     pub fn boot(&mut self, bad: OnBad) -> Vec<String> {
-        match self.store.read(STARTUP) {
+        let file = first(&self.store);
+        match self.store.read(file) {
             Ok(Some(text)) => {
                 let ports = self.ports();
                 let config = Arc::make_mut(&mut self.config);
                 load::boot(&*self.engine, config, &ports, &text, bad)
             }
             Ok(None) => Vec::new(),
-            Err(e) => vec![format!("% {STARTUP}: {e}")],
+            Err(e) => vec![format!("% {file}: {e}")],
         }
     }
 

@@ -100,8 +100,12 @@ enum Ask {
         to: File,
     },
     Erase,
+    /// A file; `true`: its name was confirmed already.
+    Delete(String, bool),
     Replace {
         file: String,
+        /// In which it has to be confirmed.
+        minutes: Option<u32>,
     },
     /// The secret of a privilege level, and how often what was said was none.
     Enable {
@@ -118,6 +122,47 @@ enum Goes {
     Probe(Task),
     /// Another session has its turn.
     Waits(Waits),
+}
+
+/// What `show tech-support` is made of.
+const TECH: [&str; 27] = [
+    "show clock",
+    "show version",
+    "show inventory",
+    "show running-config",
+    "show archive config differences",
+    "show flash:",
+    "show interfaces status",
+    "show interfaces",
+    "show interfaces trunk",
+    "show vlan",
+    "show mac address-table",
+    "show spanning-tree",
+    "show ip interface brief",
+    "show ipv6 interface brief",
+    "show ip route",
+    "show ipv6 route",
+    "show ip arp",
+    "show ip protocols",
+    "show access-lists",
+    "show monitor",
+    "show platform resources",
+    "show platform replication",
+    "show platform drift",
+    "show processes cpu",
+    "show processes memory",
+    "show memory",
+    "show users",
+];
+
+/// A line of a configuration for somebody else: what is kept of secrets is none of theirs.
+fn without_secrets(line: &str) -> String {
+    for word in [" secret ", " password "] {
+        if let Some((before, _)) = line.split_once(word) {
+            return format!("{before}{word}<removed>");
+        }
+    }
+    line.into()
 }
 
 /// A session.
@@ -286,6 +331,8 @@ impl Session {
             Some(Ask::Erase) => {
                 "Erasing the nvram filesystem will remove all configuration files! Continue? [confirm]".into()
             }
+            Some(Ask::Delete(name, false)) => format!("Delete filename [{name}]? "),
+            Some(Ask::Delete(name, true)) => format!("Delete flash:/{name}? [confirm]"),
             Some(Ask::Replace { .. }) => "Enter Y if you are sure you want to proceed. ? [no]: ".into(),
             None => {
                 let switch = lock(&self.switch);
@@ -461,6 +508,9 @@ impl Session {
                     ..Output::default()
                 };
             }
+            Id::Configure if parsed.has("revert") => {
+                return self.begin(Pending::Exec(Box::new(parsed)));
+            }
             Id::Configure => {
                 self.scope = Some(Scope::Switch);
                 return said(
@@ -522,7 +572,8 @@ impl Session {
                 if parsed.has("force") {
                     return self.begin(Pending::Exec(Box::new(parsed)));
                 }
-                self.ask = Some(Ask::Replace { file });
+                let minutes = parsed.number();
+                self.ask = Some(Ask::Replace { file, minutes });
                 return said(
                     "This will apply all necessary additions and deletions\n\
                      to replace the current running configuration with the\n\
@@ -537,10 +588,23 @@ impl Session {
             Id::Write if parsed.has("terminal") => {
                 return said(show::running(&switch, None));
             }
-            Id::ClearArp | Id::ClearStations | Id::Write => {
+            Id::Confirm | Id::Revert | Id::ClearArp | Id::ClearStations | Id::Write => {
                 return self.begin(Pending::Exec(Box::new(parsed)));
             }
             Id::Erase => self.ask = Some(Ask::Erase),
+            Id::Undebug => return said("All possible debugging has been turned off".into()),
+            Id::Debug => {
+                return said(
+                    "% There is no debugging: show platform why, show access-lists and monitor session tell".into(),
+                );
+            }
+            Id::Delete if parsed.has("/force") => {
+                return self.begin(Pending::Exec(Box::new(parsed)));
+            }
+            Id::Delete => {
+                let name = parsed.text().unwrap_or_default().into();
+                self.ask = Some(Ask::Delete(name, false));
+            }
             _ => {
                 return said(self.show(&switch, &parsed));
             }
@@ -554,8 +618,27 @@ impl Session {
             Id::ShowUsers => switch.places.users(self.place.as_ref()),
             Id::ShowLine => switch.places.lines(self.place.as_ref()),
             Id::ShowPrivilege => format!("Current privilege level is {}\n", self.level),
+            Id::ShowTech => self.tech(switch),
             _ => show::show(switch, parsed),
         }
+    }
+
+    /// All that somebody who helps from afar asks for. Secrets are not in it.
+    fn tech(&self, switch: &Switch) -> String {
+        let ports = switch.ports();
+        let mut text = String::new();
+        for line in TECH {
+            let Ok(parsed) = self.grammar.parse(Mode::Exec, self.level, line, &ports) else {
+                continue;
+            };
+            let shown = self.show(switch, &parsed);
+            let shown: Vec<String> = shown.lines().map(without_secrets).collect();
+            text.push_str(&format!(
+                "\n------------------ {line} ------------------\n\n{}\n",
+                shown.join("\n")
+            ));
+        }
+        text
     }
 
     /// What `?` shows behind a line.

@@ -82,13 +82,26 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
         },
         Id::ShowStartup => startup(switch),
         Id::ShowDifferences => differences(switch),
+        Id::ShowRevert => crate::revert::shown(switch),
+        Id::ShowCpu => switch.load.cpu(parsed),
+        Id::ShowProcessMemory => switch.load.memory(parsed),
+        Id::ShowMemory => switch.load.pool(),
+        Id::ShowDebugging => String::new(),
+        Id::Dir | Id::ShowFlash | Id::More | Id::Verify => crate::files::files(switch, parsed),
         Id::ShowVlan => layer2::vlan(switch, parsed),
         Id::ShowStations => layer2::stations(switch, parsed),
         Id::ShowAging => format!(
             "Global Aging Time: {:>4}\n",
             switch.config.aging.unwrap_or(300)
         ),
-        Id::ShowTree => tree::tree(switch),
+        Id::ShowTree => tree::tree(switch, parsed),
+        Id::ShowTreeDetail => tree::detail(switch),
+        Id::ShowTreeSummary => tree::summary(switch),
+        Id::ShowTreePort => tree::port(switch, one),
+        Id::ShowRecovery => tree::recovery(switch),
+        Id::ShowErrDisabled => {
+            ports::err_disabled(&chosen(switch, parsed), &tree::err_disabled(switch))
+        }
         Id::ShowStatus => ports::status(&chosen(switch, parsed), &tree::err_disabled(switch)),
         Id::ShowSwitchport => ports::switchport(switch, &chosen(switch, parsed)),
         Id::ShowTrunk => ports::trunk(switch, &chosen(switch, parsed)),
@@ -202,7 +215,7 @@ fn inventory(switch: &Switch) -> String {
 }
 
 /// `10:02:03.123 UTC Fri Nov 27 2026`, of seconds since 1970.
-fn clock(seconds: u64, millis: u32) -> String {
+pub(crate) fn clock(seconds: u64, millis: u32) -> String {
     const WEEK: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [(&str, u64); 12] = [
         ("Jan", 31),

@@ -6,9 +6,24 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The largest configuration that is read.
 pub const LARGEST: u64 = 16 << 20;
+
+/// A file, as a directory has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// Octets.
+    pub size: u64,
+    /// When it was written.
+    pub modified: SystemTime,
+}
+
+/// Files by name, and octets: of the whole file system, and free ones.
+pub type Listed = (Vec<Entry>, (u64, u64));
 
 /// Files of configurations, by name.
 pub trait Store {
@@ -29,6 +44,12 @@ pub trait Store {
     /// # Errors
     /// It can't be removed.
     fn erase(&mut self, name: &str) -> io::Result<()>;
+
+    /// What there is.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn list(&self) -> io::Result<Listed>;
 }
 
 /// The files of all sessions.
@@ -50,6 +71,10 @@ impl Shelf {
 impl Store for Shelf {
     fn read(&self, name: &str) -> io::Result<Option<String>> {
         self.lock().read(name)
+    }
+
+    fn list(&self) -> io::Result<Listed> {
+        self.lock().list()
     }
 
     fn write(&mut self, name: &str, text: &str) -> io::Result<()> {
@@ -88,6 +113,12 @@ pub trait Disk {
     /// # Errors
     /// As the system says.
     fn sync_folder(&mut self, path: &Path) -> io::Result<()>;
+
+    /// Files of a folder but those that begin with a dot, and how large its file system is.
+    ///
+    /// # Errors
+    /// It can't be read.
+    fn list(&self, path: &Path) -> io::Result<Listed>;
 }
 
 /// The file system.
@@ -134,6 +165,29 @@ impl Disk for Files {
 
     fn sync_folder(&mut self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Listed> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let (name, of) = (entry.file_name(), entry.metadata()?);
+            let name = name.to_string_lossy().into_owned();
+            // those of nobody begin with a dot
+            if of.is_file() && !name.starts_with('.') {
+                let modified = of.modified().unwrap_or(UNIX_EPOCH);
+                let size = of.len();
+                all.push(Entry {
+                    name,
+                    size,
+                    modified,
+                });
+            }
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let of = rustix::fs::statvfs(path)?;
+        let octets = |blocks: u64| blocks.saturating_mul(of.f_frsize);
+        Ok((all, (octets(of.f_blocks), octets(of.f_bavail))))
     }
 }
 
@@ -198,6 +252,10 @@ impl<D: Disk> Store for FileStore<D> {
             return Err(e);
         }
         self.disk.sync_folder(&self.folder)
+    }
+
+    fn list(&self) -> io::Result<Listed> {
+        self.disk.list(&self.folder)
     }
 
     fn erase(&mut self, name: &str) -> io::Result<()> {

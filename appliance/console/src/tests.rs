@@ -18,6 +18,7 @@ mod monitor;
 mod policy;
 mod probe;
 mod property;
+mod revert;
 mod routing;
 mod shell;
 mod shown;
@@ -196,6 +197,16 @@ impl Store for Memory {
     fn write(&mut self, name: &str, text: &str) -> io::Result<()> {
         self.0.lock().unwrap().insert(name.into(), text.into());
         Ok(())
+    }
+
+    fn list(&self) -> io::Result<crate::store::Listed> {
+        let all = self.0.lock().unwrap();
+        let entry = |(name, text): (&String, &String)| crate::store::Entry {
+            name: name.clone(),
+            size: text.len() as u64,
+            modified: std::time::UNIX_EPOCH + std::time::Duration::from_secs(951_827_696),
+        };
+        Ok((all.iter().map(entry).collect(), (1000, 400)))
     }
 
     fn erase(&mut self, name: &str) -> io::Result<()> {

@@ -36,6 +36,12 @@ pub(crate) fn of_switch(tree: &mut Tree, parsed: &Parsed) -> Result<(), String> 
         Id::TreeHello => tree.hello = seconds(number, 2),
         Id::TreeForward => tree.forward = seconds(number, 15),
         Id::TreeMaxAge => tree.max_age = seconds(number, 20),
+        Id::TreePortfastDefault => tree.edge_default = plain,
+        Id::TreeGuardDefault => tree.guard_default = plain,
+        Id::Recovery => tree.recovers = plain,
+        Id::RecoveryInterval => {
+            tree.interval = number.filter(|n| *n != tandem_swconfig::tree::RECOVERS_AFTER);
+        }
         _ => return Err(INTERNAL.into()),
     }
     Ok(())
@@ -62,7 +68,10 @@ pub(crate) fn of_interface(
             tree.priority = priority.filter(|n| *n != 128);
         }
         Id::TreePortfast => tree.edge = plain,
-        Id::TreeGuard => tree.guard = plain && parsed.has("enable"),
+        Id::TreeGuard => {
+            tree.guard = plain && parsed.has("enable");
+            tree.no_guard = plain && parsed.has("disable");
+        }
         Id::TreeLinkType => tree.point_to_point = plain.then(|| parsed.has("point-to-point")),
         _ => return Err(INTERNAL.into()),
     }
@@ -71,22 +80,44 @@ pub(crate) fn of_interface(
 
 /// Is it a command of the switch's tree?
 pub(crate) fn is_switchs(id: Id) -> bool {
-    use Id::{TreeForward, TreeHello, TreeMaxAge, TreeMode, TreePriority};
+    use Id::{
+        Recovery, RecoveryInterval, TreeForward, TreeGuardDefault, TreeHello, TreeMaxAge, TreeMode,
+        TreePortfastDefault, TreePriority,
+    };
     matches!(
         id,
-        TreeMode | TreePriority | TreeHello | TreeForward | TreeMaxAge
+        TreeMode
+            | TreePriority
+            | TreeHello
+            | TreeForward
+            | TreeMaxAge
+            | TreePortfastDefault
+            | TreeGuardDefault
+            | Recovery
+            | RecoveryInterval
     )
 }
 
 /// The line that says what is set of the switch.
 pub(crate) fn line(id: Id, tree: &Tree) -> Option<String> {
     let time = |word: &str, value: Option<u8>| value.map(|v| format!("spanning-tree {word} {v}"));
+    let said = |on: bool, line: &str| on.then(|| line.to_string());
     match id {
         Id::TreeMode => tree.on.then(|| "spanning-tree mode rstp".into()),
         Id::TreePriority => tree.priority.map(|p| format!("spanning-tree priority {p}")),
         Id::TreeHello => time("hello-time", tree.hello),
         Id::TreeForward => time("forward-time", tree.forward),
         Id::TreeMaxAge => time("max-age", tree.max_age),
+        Id::TreePortfastDefault => said(tree.edge_default, "spanning-tree portfast default"),
+        Id::TreeGuardDefault => said(
+            tree.guard_default,
+            "spanning-tree portfast bpduguard default",
+        ),
+        Id::Recovery => said(tree.recovers, "errdisable recovery cause bpduguard"),
+        Id::RecoveryInterval => {
+            let of = |n| format!("errdisable recovery interval {n}");
+            tree.interval.map(of)
+        }
         _ => None,
     }
 }
@@ -99,7 +130,11 @@ pub(crate) fn port_line(id: Id, tree: &PortTree) -> Option<String> {
             .priority
             .map(|p| format!("spanning-tree port-priority {p}")),
         Id::TreePortfast => tree.edge.then(|| "spanning-tree portfast".into()),
-        Id::TreeGuard => tree.guard.then(|| "spanning-tree bpduguard enable".into()),
+        Id::TreeGuard => match (tree.guard, tree.no_guard) {
+            (true, _) => Some("spanning-tree bpduguard enable".into()),
+            (_, true) => Some("spanning-tree bpduguard disable".into()),
+            _ => None,
+        },
         Id::TreeLinkType => tree.point_to_point.map(|one| {
             let word = if one { "point-to-point" } else { "shared" };
             format!("spanning-tree link-type {word}")

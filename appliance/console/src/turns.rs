@@ -69,6 +69,11 @@ impl Turn {
         lock(&self.switch).clone()
     }
 
+    /// The switch of all.
+    pub fn switch(&self) -> &Arc<Mutex<Switch>> {
+        &self.switch
+    }
+
     /// Makes the configuration this one: all of it or nothing. Others look meanwhile, and see the one of before.
     ///
     /// # Errors
@@ -98,12 +103,13 @@ impl Turn {
                 Ok(()) => {
                     seen.config = Arc::default();
                     let said = seen.boot(OnBad::Skip);
-                    lock(&self.switch).config = seen.config;
+                    lock(&self.switch).config = Arc::clone(&seen.config);
                     said
                 }
                 Err(why) => vec![why],
             };
         }
+        crate::revert::done_by_start(&mut seen);
         if let Err(why) = seen.engine.forget_stations(None, None) {
             said.push(format!("% {why}"));
         }

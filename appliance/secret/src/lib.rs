@@ -199,6 +199,15 @@ fn encode(bytes: &[u8; 32]) -> String {
     out
 }
 
+/// The MD5 of octets, as `verify /md5` shows it: no secret's.
+#[must_use]
+pub fn md5(of: &[u8]) -> String {
+    md5crypt::digest(&[of])
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

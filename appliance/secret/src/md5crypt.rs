@@ -27,7 +27,8 @@ pub fn is(text: &str, typed: &[u8]) -> bool {
     })
 }
 
-fn digest(parts: &[&[u8]]) -> [u8; 16] {
+/// MD5 of these one after the other.
+pub fn digest(parts: &[&[u8]]) -> [u8; 16] {
     let mut md5 = Md5::new();
     parts.iter().for_each(|p| md5.update(p));
     md5.finalize().into()

@@ -11,7 +11,7 @@ use super::kept::{copy, replace, save};
 use super::{Ask, Goes, Output, Session, anew, said};
 use crate::change::{Scope, change};
 use crate::turns::Turn;
-use crate::{STARTUP, Store as _, lock, users};
+use crate::{STARTUP, Store as _, lock, revert, users};
 
 /// A session that waits for so long says so.
 const SAY_AFTER: Duration = Duration::from_secs(1);
@@ -128,7 +128,30 @@ impl Session {
             Id::ClearStations => engine.forget_stations(parsed.vlan(), port.as_ref()),
             Id::Replace => {
                 let file = parsed.text().unwrap_or(STARTUP);
-                return self::done(replace(turn, file), turn);
+                let text = self.replace(turn, file, parsed.number());
+                return self::done(text, turn);
+            }
+            Id::Configure => {
+                let minutes = parsed.number().unwrap_or(1);
+                if let Err(why) = revert::begin(turn, minutes, &self.named_shortly()) {
+                    return said(why);
+                }
+                self.scope = Some(Scope::Switch);
+                return said(format!(
+                    "{}Enter configuration commands, one per line.  End with CNTL/Z.",
+                    begun(minutes)
+                ));
+            }
+            Id::Delete => return said(delete(turn, parsed.text().unwrap_or_default())),
+            Id::Confirm => {
+                return revert::confirm(turn).map_or_else(said, |()| Output::default());
+            }
+            Id::Revert => {
+                let done = match parsed.number() {
+                    Some(minutes) => revert::retime(turn, minutes).map(|()| String::new()),
+                    None => revert::now(turn),
+                };
+                return self::done(done.unwrap_or_else(|why| why), turn);
             }
             _ => {
                 let saved = save(turn, STARTUP);
@@ -139,6 +162,29 @@ impl Session {
             Ok(()) => Output::default(),
             Err(why) => said(format!("% {why}")),
         }
+    }
+
+    /// Makes the configuration that of a file; with minutes, until it is confirmed in them, or as it was.
+    fn replace(&self, turn: &Turn, file: &str, minutes: Option<u32>) -> String {
+        let Some(minutes) = minutes else {
+            return replace(turn, file);
+        };
+        if let Err(why) = revert::begin(turn, minutes, &self.named_shortly()) {
+            return why;
+        }
+        let text = replace(turn, file);
+        // of what was not done there is nothing to confirm
+        if text.lines().any(|line| line.starts_with('%')) {
+            return match revert::confirm(turn) {
+                Ok(()) => text,
+                Err(why) => format!("{text}\n{why}"),
+            };
+        }
+        format!("{}{text}", begun(minutes))
+    }
+
+    fn named_shortly(&self) -> String {
+        self.user.clone().unwrap_or_else(|| self.who.clone())
     }
 
     /// What a command asked has been answered.
@@ -175,7 +221,15 @@ impl Session {
                 Ok(()) => "[OK]\nErase of nvram: complete".into(),
                 Err(e) => format!("% {STARTUP}: {e}"),
             },
-            Ask::Replace { file } if yes && !answer.is_empty() => replace(turn, &file),
+            Ask::Delete(name, false) if answer.is_empty() || answer == name => {
+                self.ask = Some(Ask::Delete(name, true));
+                String::new()
+            }
+            Ask::Delete(_, false) => "% The file is what the command says".into(),
+            Ask::Delete(name, true) if yes => delete(turn, &name),
+            Ask::Replace { file, minutes } if yes && !answer.is_empty() => {
+                self.replace(turn, &file, minutes)
+            }
             Ask::Copy { from, to } => match (&to, answer) {
                 (_, "") => copy(turn, &from, &to),
                 (to, name) if name == to.name() => copy(turn, &from, to),
@@ -184,6 +238,29 @@ impl Session {
             _ => String::new(),
         }
     }
+}
+
+fn delete(turn: &Turn, name: &str) -> String {
+    let mut store = turn.seen().store;
+    let done = match store.read(name) {
+        Ok(None) => return crate::files::missing(name),
+        _ if name == revert::KEPT => return "% configure confirm removes it".into(),
+        _ => store.erase(name),
+    };
+    done.map_or_else(|e| format!("% {name}: {e}"), |()| String::new())
+}
+
+fn begun(minutes: u32) -> String {
+    let time = match minutes {
+        1 => "one minute".into(),
+        n => format!("{n} minutes"),
+    };
+    format!(
+        "Rollback Confirmed Change: Backing up current running config to flash:{}\n\
+         Rollback Confirmed Change: Rollback will begin in {time}.\n\
+         Enter \"configure confirm\" if you wish to keep what you've configured\n",
+        revert::KEPT
+    )
 }
 
 /// What came of a whole configuration, and what has to be said beside it, which is no refusal.

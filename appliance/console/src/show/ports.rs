@@ -67,6 +67,23 @@ pub(super) fn status(states: &[State], err_disabled: &BTreeSet<Name>) -> String 
     text
 }
 
+/// `show interfaces status err-disabled`
+pub(super) fn err_disabled(states: &[State], out: &BTreeSet<Name>) -> String {
+    let mut text = String::from(
+        "\nPort      Name               Status       Reason               Err-disabled Vlans\n",
+    );
+    for state in states.iter().filter(|s| out.contains(&s.name)) {
+        let name = state.set.description.iter().flat_map(|d| d.chars());
+        let name: String = name.take(18).collect();
+        let row = format!(
+            "{:<9} {name:<18} err-disabled bpduguard",
+            state.name.short()
+        );
+        let _ = writeln!(text, "{row}");
+    }
+    text
+}
+
 fn shown_speed(mbps: u32) -> String {
     match mbps {
         10_000.. => format!("{}G", mbps / 1000),

@@ -70,6 +70,10 @@ impl crate::Store for Full {
         Err(std::io::Error::other("no room"))
     }
 
+    fn list(&self) -> std::io::Result<crate::store::Listed> {
+        Err(std::io::Error::other("no disk"))
+    }
+
     fn erase(&mut self, _: &str) -> std::io::Result<()> {
         Err(std::io::Error::other("no disk"))
     }
@@ -284,4 +288,61 @@ fn a_thousand_vlans() {
     let config = bench.config();
     assert_eq!((config.vlans.len(), config.interfaces.len()), (999, 999));
     assert_eq!(bench.fake.lock().unwrap().applied.len(), 1);
+}
+
+#[test]
+fn files_as_they_are_listed_shown_and_removed() {
+    let mut bench = Bench::new();
+    assert!(bench.say("dir").contains("No files in directory"));
+    bench
+        .files
+        .0
+        .lock()
+        .unwrap()
+        .insert("a".into(), "vlan 5\n".into());
+    let row = "    1  -rw-             7  Feb 29 2000 12:34:56 +00:00  a\n";
+    let all = format!("Directory of flash:/\n\n{row}\n1000 bytes total (400 bytes free)\n");
+    assert_eq!(bench.say("dir"), all);
+    assert_eq!(bench.say("dir flash:"), all);
+    assert!(
+        bench
+            .say("dir flash:/a")
+            .starts_with("Directory of flash:/a\n")
+    );
+    let missing = "%Error opening flash:/b (No such file or directory)\n";
+    for line in ["dir flash:b", "more b", "verify /md5 b", "delete /force b"] {
+        let said = bench.session.line(line);
+        assert_eq!(
+            (said.text.as_str(), said.refused),
+            (missing, true),
+            "{line}"
+        );
+    }
+    assert_eq!(
+        bench.say("show flash:"),
+        "-#- --length-- ---------date/time--------- path\n\
+         1            7 Feb 29 2000 12:34:56 +00:00 a\n\n400 bytes available (600 bytes used)\n"
+    );
+    assert_eq!(bench.say("more flash:a"), "vlan 5\n");
+    // as md5sum says
+    assert_eq!(
+        bench.say("verify /md5 flash:a"),
+        ".Done!\nverify /md5 (flash:a) = 06919c1229e210e5d2650afb6ca30a89\n"
+    );
+    bench.say("delete flash:a");
+    assert_eq!(bench.session.prompt(), "Delete filename [a]? ");
+    bench.say("");
+    assert_eq!(bench.session.prompt(), "Delete flash:/a? [confirm]");
+    bench.say("n");
+    assert_eq!(bench.say("more a"), "vlan 5\n");
+    for answer in ["delete a", "a", ""] {
+        assert_eq!(bench.say(answer), "");
+    }
+    assert!(bench.files.0.lock().unwrap().is_empty());
+    // who may only look sees no secrets
+    bench.session = crate::Session::new(bench.switch.clone(), crate::Door::vty(1));
+    assert!(bench.say("more a").contains("Invalid input"));
+    lock(&bench.switch).store = crate::Shelf::new(Box::new(Full));
+    bench.session = crate::Session::new(bench.switch.clone(), crate::Door::cli());
+    assert_eq!(bench.say("dir"), "% flash: no disk\n");
 }

@@ -24,13 +24,24 @@ fn tree() -> impl Strategy<Value = Tree> {
         option::of(4u8..=30),
         option::of(6u8..=40),
     );
-    (any::<bool>(), option::of(0u16..=15), times).prop_map(
-        |(on, priority, (hello, forward, max_age))| Tree {
+    let recovery = (any::<bool>(), option::of(30u32..=86_400));
+    let defaults = (any::<bool>(), any::<bool>(), recovery);
+    (any::<bool>(), option::of(0u16..=15), times, defaults).prop_map(
+        |(
+            on,
+            priority,
+            (hello, forward, max_age),
+            (edge_default, guard_default, (recovers, interval)),
+        )| Tree {
             on,
             priority: priority.map(|p| p * 4096).filter(|p| *p != 32_768),
             hello: hello.filter(|s| *s != 2),
             forward: forward.filter(|s| *s != 15),
             max_age: max_age.filter(|s| *s != 20),
+            edge_default,
+            guard_default,
+            recovers,
+            interval: interval.filter(|s| *s != 300),
         },
     )
 }
@@ -40,12 +51,13 @@ fn port_tree() -> impl Strategy<Value = PortTree> {
     let cost = option::of(1u32..=200_000_000);
     let priority = option::of(0u8..=15);
     let point_to_point = option::of(any::<bool>());
-    (cost, priority, any::<bool>(), any::<bool>(), point_to_point).prop_map(
+    (cost, priority, any::<bool>(), 0u8..3, point_to_point).prop_map(
         |(cost, priority, edge, guard, point_to_point)| PortTree {
             cost,
             priority: priority.map(|p| p * 16).filter(|p| *p != 128),
             edge,
-            guard,
+            guard: guard == 1,
+            no_guard: guard == 2,
             point_to_point,
         },
     )

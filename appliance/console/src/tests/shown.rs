@@ -106,6 +106,7 @@ fn tree() -> View {
         point_to_point: n != 3,
         old_neighbour: n == 3,
         err_disabled: n == 6,
+        recovers_in: (n == 6).then_some(290),
     };
     View {
         bridge: (32_768, [2, 0, 0, 0, 0, 1]),
