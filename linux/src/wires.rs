@@ -5,8 +5,8 @@
 //!   Wires::receive(|device, frame| …) ◄── recvmmsg; a VLAN tag that the kernel took out is put back
 //! ```
 //!
-//! For tests and tools that stand for many hosts at once; a port of the switch has a ring of its own
-//! ([`crate::packet_socket`]).
+//! For tests and tools that stand for many hosts at once, and for a protocol of bridges at many ports (what goes to one
+//! group alone); a port of the switch has a ring of its own ([`crate::packet_socket`]).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -22,6 +22,8 @@ const FRAME: usize = 10 * 1024;
 /// Bytes for one frame's ancillary data: a header and `struct tpacket_auxdata`.
 const CONTROL: usize = 64;
 const RECEIVE_BUFFER: libc::c_int = 64 << 20;
+/// Of a protocol, which says a frame a second at a port.
+const GROUP_BUFFER: libc::c_int = 1 << 20;
 
 /// The socket and its buffers.
 #[derive(Debug)]
@@ -38,6 +40,18 @@ impl Wires {
     /// # Errors
     /// What the kernel says; `EPERM` without CAP_NET_RAW.
     pub fn open() -> io::Result<Self> {
+        Wires::bound(None)
+    }
+
+    /// The same, which takes only what goes to this group, before a bridge above a device has it.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn of_group(group: [u8; 6]) -> io::Result<Self> {
+        Wires::bound(Some(group))
+    }
+
+    fn bound(group: Option<[u8; 6]>) -> io::Result<Self> {
         let fd = rustix::net::socket_with(
             AddressFamily::PACKET,
             SocketType::RAW,
@@ -51,9 +65,13 @@ impl Wires {
         ] {
             set(&fd, libc::SOL_PACKET, option, value)?;
         }
+        if let Some(group) = group {
+            take_only(&fd, group)?;
+        }
+        let buffer = group.map_or(RECEIVE_BUFFER, |_| GROUP_BUFFER);
         // as much as rmem_max allows where more is not
-        if set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER).is_err() {
-            set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BUFFER)?;
+        if set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, buffer).is_err() {
+            set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, buffer)?;
         }
         let address = libc::sockaddr_ll {
             sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
@@ -226,6 +244,49 @@ impl AsFd for Wires {
     }
 }
 
+/// The classic program that takes frames to a group, all of their bytes.
+fn program(group: [u8; 6]) -> [libc::sock_filter; 6] {
+    let [a, b, c, d, e, f] = group;
+    let insn = |code: u32, jf, k| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf,
+        k,
+    };
+    let (load, equal) = (libc::BPF_LD | libc::BPF_ABS, libc::BPF_JMP | libc::BPF_JEQ);
+    [
+        insn(load | libc::BPF_W, 0, 0),
+        insn(equal, 3, u32::from_be_bytes([a, b, c, d])),
+        insn(load | libc::BPF_H, 0, 4),
+        insn(equal, 1, u32::from(u16::from_be_bytes([e, f]))),
+        insn(libc::BPF_RET, 0, u32::MAX),
+        insn(libc::BPF_RET, 0, 0),
+    ]
+}
+
+fn take_only(fd: &OwnedFd, group: [u8; 6]) -> io::Result<()> {
+    let mut program = program(group);
+    let filter = libc::sock_fprog {
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
+    };
+    // SAFETY: the pointer is to a sock_fprog of the given size, and that one's to its instructions; both outlive the call.
+    let ret = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const filter).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if ret == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// The tag that the kernel took out of a frame: TPID, TCI.
 fn tag(hdr: &libc::msghdr) -> Option<(u16, u16)> {
     // SAFETY: the kernel filled the control buffer and set its length; the macros walk inside it.
@@ -275,5 +336,31 @@ fn set(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: libc::c_int) 
         Ok(())
     } else {
         Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    /// A socket of any family runs the program over what is sent to it.
+    #[test]
+    fn what_goes_to_others_is_not_taken() {
+        let (to, from) = UnixDatagram::pair().unwrap();
+        let from = OwnedFd::from(from);
+        take_only(&from, [1, 0x80, 0xc2, 0, 0, 0]).unwrap();
+        let mut buffer = [0; 64];
+        for (last, frame) in [(1u8, [0u8; 20]), (0, [7; 20])] {
+            let frame = [&[1, 0x80, 0xc2, 0, 0, last], &frame[..]].concat();
+            let _ = to.send(&frame);
+        }
+        to.send(&[1, 0x80]).unwrap_or(0);
+        to.shutdown(std::net::Shutdown::Write).unwrap();
+        let (n, _) =
+            rustix::net::recv(&from, &mut buffer, rustix::net::RecvFlags::empty()).unwrap();
+        assert_eq!((n, buffer[5], buffer[6]), (26, 0, 7));
+        let rest = rustix::net::recv(&from, &mut buffer, rustix::net::RecvFlags::DONTWAIT);
+        assert!(rest.map_or(true, |(n, _)| n == 0));
     }
 }

@@ -126,7 +126,7 @@ class ChipSwitch(AsicSwitch):
         if self.config is not None:
             self.keep(self.config)
         more = ["--frr", self.frr] if self.frr else []
-        self._daemon("swcfgd", "--startup", os.path.dirname(self.startup()), *more)
+        self._daemon("swcfgd", "--engine", "chip", "--startup", os.path.dirname(self.startup()), *more)
 
     def wait_for_swcfgd(self):
         net.wait_until("swcfgd to answer", lambda: self.answers("swcfgd") or self.ended("swcfgd"))
@@ -211,12 +211,19 @@ class BridgeSwitch(ChipSwitch):
 
     def start(self, config=None):
         AsicSwitch.start(self)
+        self.config = config or {}
         if config:
             self.apply(config)
         self.sync()
 
     def startup(self, name="startup-config"):
         return os.path.join("/var/lib/tandem", self.instance, name)
+
+    def start_swcfgd(self):
+        if self.config is not None:
+            self.keep(self.config)
+        self.again()
+        self.sync()
 
     def again(self):
         """`tandem up` alone: what was killed comes back."""

@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::{Config, Engine, Kind, Link, Name, Platform, Station, Switchport, routing};
+use tandem_swstack::tree::Tree;
 use tandem_vlans::{Database, Port, Switch};
 
 use crate::acl::{self, Rules};
 use crate::check::check;
 use crate::steps::{Neighbour, Says, Stack, Step, mode, steps};
 use crate::taps::Taps;
-use crate::tree::Tree;
 
 /// The front panel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,7 +145,7 @@ impl ChipEngine {
     /// With nothing set. `switch` is of [`Board::database`].
     #[must_use]
     pub fn new(board: Board, switch: Switch, stack: Box<dyn Stack>, taps: Arc<Taps>) -> ChipEngine {
-        let tree = Tree::new(&board, switch.clone(), taps.bell());
+        let tree = crate::tree::tree(&board, switch.clone(), taps.bell());
         ChipEngine {
             tree: Arc::new(tree),
             board,

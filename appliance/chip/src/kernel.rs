@@ -8,11 +8,10 @@ use std::sync::Arc;
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::routing::{Ask, Learned};
 use tandem_swconfig::{Net, Via};
-use tandem_swfrr::{Frr, Line};
-use tandem_swstack::Ip;
+use tandem_swfrr::Line;
+use tandem_swstack::{Beside, Ip};
 use tandem_vlans::{TapMaker, TapOf};
 
-use crate::probes::Probes;
 use crate::steps::{Device, Neighbour, Says, Stack, Wanted};
 use crate::taps::Taps;
 
@@ -20,8 +19,7 @@ use crate::taps::Taps;
 pub struct Kernel {
     ip: Ip,
     taps: Arc<Taps>,
-    frr: Option<Frr>,
-    probes: Probes,
+    beside: Beside,
 }
 
 impl Kernel {
@@ -33,15 +31,14 @@ impl Kernel {
         Ok(Kernel {
             ip: Ip::open()?,
             taps,
-            frr: None,
-            probes: Probes::default(),
+            beside: Beside::default(),
         })
     }
 
     /// With routing protocols, and those who ask other hosts.
     #[must_use]
-    pub fn with(mut self, frr: Frr, probes: Probes) -> Kernel {
-        (self.frr, self.probes) = (Some(frr), probes);
+    pub fn with(mut self, beside: Beside) -> Kernel {
+        self.beside = beside;
         self
     }
 }
@@ -74,59 +71,40 @@ impl Stack for Kernel {
     }
 
     fn protocols(&mut self, now: &[Line]) -> Result<(), String> {
-        match &self.frr {
-            Some(frr) => frr.set(now),
-            None => Ok(()),
-        }
+        self.beside.protocols(now)
     }
 
     fn forget_neighbours(&mut self) -> Result<(), String> {
-        crate::neighbours::forget()
+        self.beside.forget_neighbours()
     }
 
     fn notes(&mut self) -> Vec<String> {
-        self.frr.as_ref().map(Frr::notes).unwrap_or_default()
+        self.beside.notes()
     }
 
     fn says(&self) -> Box<dyn Says> {
-        Box::new(Seen {
-            frr: self.frr.clone(),
-            probes: self.probes.clone(),
-        })
+        Box::new(Seen(self.beside.clone()))
     }
 }
 
 /// What there is to be seen of it.
-struct Seen {
-    frr: Option<Frr>,
-    probes: Probes,
-}
+struct Seen(Beside);
 
 impl Says for Seen {
     fn learned(&self) -> Vec<Learned> {
-        let found = crate::learned::learned(self.frr.as_ref());
-        found.unwrap_or_else(|e| {
-            tracing::warn!("routes of protocols: {e}");
-            Vec::new()
-        })
+        self.0.learned()
     }
 
     fn ask(&self, what: Ask) -> Result<String, String> {
-        match &self.frr {
-            Some(frr) => tandem_swfrr::show::show(frr, what),
-            None => Err("There are no routing protocols".into()),
-        }
+        self.0.ask(what)
     }
 
     fn neighbours(&self) -> Vec<Neighbour> {
-        crate::neighbours::neighbours().unwrap_or_else(|e| {
-            tracing::warn!("neighbours: {e}");
-            Vec::new()
-        })
+        self.0.neighbours()
     }
 
     fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
-        self.probes.prober(source)
+        self.0.prober(source)
     }
 
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {

@@ -6,19 +6,15 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::routing::{Ask, Learned};
-use tandem_swconfig::tree::PortTree;
-use tandem_swconfig::{Config, Interface, Mode, Name, Net, Switchport, Via, Vlan};
+use tandem_swconfig::{Config, Interface, Mode, Net, Switchport, Via, Vlan};
 use tandem_swfrr::Line;
+use tandem_swstack::tree::{self, Tree};
 use tandem_swstack::{RouteKey, aging, keys, routes};
 use tandem_vlans::{Database, Mode as PortMode, Switch, TapMaker, VlanSet};
 
 use crate::acl::Rules;
-use crate::tree::{self, Tree};
 
-pub use tandem_swstack::{Device, Wanted};
-
-/// A neighbour: where, which address, and whose it is if that is known.
-pub type Neighbour = (Name, IpAddr, Option<[u8; 6]>);
+pub use tandem_swstack::{Device, Neighbour, Wanted};
 
 /// The kernel's IP stack: what the engine needs of it.
 pub trait Stack: TapMaker + Send {
@@ -125,30 +121,6 @@ pub(crate) enum Step {
     Protocols([Vec<Line>; 2]),
 }
 
-/// What is set of the spanning tree. Without one nothing of it is wanted.
-fn wanted_tree(config: &Config) -> tree::Wanted {
-    let access = |of: &Interface| {
-        let port = of.switchport.as_ref();
-        port.is_some_and(|p| p.mode == Mode::Access)
-    };
-    let all = PortTree::default().with(&config.tree, true);
-    let set = |(name, of): (&Name, &Interface)| {
-        // where copies go nobody speaks
-        let out = of.shutdown || config.monitors_to(name).is_some();
-        let tree = of.tree.with(&config.tree, access(of));
-        let usual = tree == all && !out;
-        let is_set = name.is_port() && !usual && config.tree.on;
-        is_set.then_some((name.number, (tree, out)))
-    };
-    tree::Wanted {
-        tree: match config.tree.on {
-            true => config.tree.clone(),
-            false => Default::default(),
-        },
-        ports: config.interfaces.iter().filter_map(set).collect(),
-    }
-}
-
 /// What is to be done, in order: what goes of the IP stack, the database, what comes of the IP stack.
 pub(crate) fn steps(was: &Config, now: &Config) -> Vec<Step> {
     let (mut gone, mut database, mut comes) = (Vec::new(), Vec::new(), Vec::new());
@@ -179,7 +151,10 @@ pub(crate) fn steps(was: &Config, now: &Config) -> Vec<Step> {
             }
         }
     }
-    database.push(Step::Tree(Box::new([wanted_tree(was), wanted_tree(now)])));
+    database.push(Step::Tree(Box::new([
+        tree::Wanted::of(was),
+        tree::Wanted::of(now),
+    ])));
     database.push(Step::TagNative([was.tag_native, now.tag_native]));
     database.push(Step::Aging([aging(was), aging(now)]));
     for key in keys(&was.stations, &now.stations) {

@@ -2,14 +2,19 @@
 //! The engine: steps, and their way back when one of them is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_linux::netlink::Membership;
 use tandem_swconfig::acl::Groups;
 use tandem_swconfig::monitor::Storm;
-use tandem_swconfig::{Config, Engine, Interface, Kind, Link, Name, Net, Platform, Station, Via};
-use tandem_swstack::{Device, RouteKey, Wanted};
+use tandem_swconfig::probe::Prober;
+use tandem_swconfig::{
+    Config, Engine, Interface, Kind, Link, Name, Net, Platform, Station, Via, routing,
+};
+use tandem_swfrr::Line;
+use tandem_swstack::tree::{self, Tree};
+use tandem_swstack::{Beside, Device, Neighbour, RouteKey, Wanted};
 
 use crate::drift::drift;
 use crate::plan::{Board, Plan, plan};
@@ -119,6 +124,28 @@ pub trait Kernel: Send {
     /// As above.
     fn forget(&mut self, all: &[Known]) -> Result<(), String>;
 
+    /// Makes routing protocols be so: all of it, or as they were.
+    ///
+    /// # Errors
+    /// As above.
+    fn protocols(&mut self, now: &[Line]) -> Result<(), String>;
+
+    /// Makes the spanning tree be so; without one all ports forward, and BPDUs are frames like others.
+    ///
+    /// # Errors
+    /// As above.
+    fn tree(&mut self, wanted: &tree::Wanted) -> Result<(), String>;
+
+    /// The spanning tree, if there may be one.
+    fn spanning_tree(&self) -> Option<Arc<Tree>> {
+        None
+    }
+
+    /// Who stands beside: FRR, neighbours, those who ask other hosts.
+    fn beside(&self) -> Beside {
+        Beside::default()
+    }
+
     /// Packets and octets in, packets and octets out, of all devices by name.
     fn counters(&self) -> BTreeMap<String, [u64; 4]>;
 }
@@ -218,10 +245,14 @@ impl KernelEngine {
         let new = kernel.begin()?;
         let is = kernel.read(&looked)?;
         drop(kernel);
-        let from = match said {
+        let mut from = match said {
             Some(said) if !new => begin_with(said, &before, &is, &wanted),
             _ => is,
         };
+        if wanted.tree.tree.on {
+            // this process has no tree yet, whatever another one has left
+            from.tree = tree::Wanted::default();
+        }
         let was = match was {
             Was::Said(config) if !new => Some(config),
             _ => None,
@@ -272,6 +303,11 @@ impl KernelEngine {
         done
     }
 
+    /// FRR and the others are asked without a lock: who waits for them holds nobody up.
+    fn beside(&self) -> Beside {
+        lock(&self.looks).beside()
+    }
+
     fn plan(&self) -> Arc<Plan> {
         Arc::clone(&lock(&self.plan))
     }
@@ -317,6 +353,8 @@ fn begin_with(mut said: Plan, before: &Plan, is: &Plan, wanted: &Plan) -> Plan {
         (_, there) => there.is_some(),
     });
     said.routes.retain(|key, _| is.routes.contains_key(key));
+    // this process has told them nothing yet, and looks after what it has told alone
+    said.protocols.clear();
     // a device that was never said, and is there, is as it is
     for (device, set) in &is.devices {
         if wanted.devices.contains_key(device) {
@@ -331,9 +369,7 @@ fn check(now: &Config, ports: &[Name]) -> Result<(), String> {
     tandem_swstack::check(now, ports, "kernel")?;
     let not = |what: &str| Err(format!("engine kernel has no {what} yet: engine chip has"));
     let any = |f: &dyn Fn(&Interface) -> bool| now.interfaces.values().any(f);
-    if now.tree.on {
-        return not("spanning tree");
-    }
+    tree::check(now, ports)?;
     if any(&|i| i.groups != Groups::default()) {
         return not("access lists at interfaces");
     }
@@ -345,9 +381,6 @@ fn check(now: &Config, ports: &[Name]) -> Result<(), String> {
     }
     if any(&|i| i.policy.is_some()) {
         return not("policies at interfaces");
-    }
-    if !now.routers.is_empty() || any(&|i| !i.ospf.is_empty()) {
-        return not("routing protocols of its own (FRR's are FRR's)");
     }
     Ok(())
 }
@@ -381,6 +414,8 @@ impl Engine for KernelEngine {
             BTreeMap::new()
         });
         let states = self.below.ports();
+        let tree = lock(&self.looks).spanning_tree();
+        let out = tree.map(|t| t.err_disabled()).unwrap_or_default();
         let mut all = Vec::new();
         for (number, netdev, mac, speed) in &self.board.ports {
             let state = states.iter().find(|s| s.port == *number);
@@ -390,7 +425,7 @@ impl Engine for KernelEngine {
                 name,
                 linux: netdev.clone(),
                 mac: is.map_or(*mac, |n| n.mac),
-                carrier: is.is_some_and(|n| n.carrier),
+                carrier: is.is_some_and(|n| n.carrier) && !out.contains(number),
                 speed: match state.speed {
                     0 => *speed,
                     speed => speed,
@@ -468,6 +503,35 @@ impl Engine for KernelEngine {
             here && !fixed
         });
         kernel.forget(&all)
+    }
+
+    fn spanning_tree(&self) -> Option<tandem_swconfig::tree::View> {
+        let tree = lock(&self.looks).spanning_tree()?;
+        tree.view()
+    }
+
+    fn protocols(&self, what: routing::Ask) -> Result<String, String> {
+        self.beside().ask(what)
+    }
+
+    fn learned(&self) -> Vec<routing::Learned> {
+        self.beside().learned()
+    }
+
+    fn neighbours(&self) -> Vec<Neighbour> {
+        self.beside().neighbours()
+    }
+
+    fn forget_neighbours(&self) -> Result<(), String> {
+        self.beside().forget_neighbours()
+    }
+
+    fn prober(&self, source: Option<Ipv4Addr>) -> Result<Box<dyn Prober>, String> {
+        self.beside().prober(source)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.beside().notes()
     }
 
     fn platform(&self, what: &Platform) -> Result<Vec<Vec<String>>, String> {

@@ -14,6 +14,7 @@ mod drift;
 mod engine;
 mod netlink;
 mod plan;
+mod states;
 mod steps;
 
 #[cfg(test)]
@@ -22,4 +23,5 @@ mod tests;
 pub use engine::{Below, Kernel, KernelEngine, PortState, Was};
 pub use netlink::{BRIDGE, Netlink, does};
 pub use plan::{Board, Plan, Port, plan};
+pub use states::{BRIDGES, PortLink, States};
 pub use tandem_linux::netlink::Membership;

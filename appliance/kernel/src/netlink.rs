@@ -3,17 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::netlink::consts::{NTF_EXT_LEARNED, NUD_NOARP, NUD_PERMANENT, RT_SCOPE_LINK};
 use tandem_linux::netlink::{
-    BridgeOf, Dump, Error, FdbEntry, Link, LinkKind, Membership, Object, Requests,
+    BridgeOf, BridgePort, Dump, Error, FdbEntry, Link, LinkKind, Membership, Object, Requests,
 };
 use tandem_swconfig::{Net, Via};
-use tandem_swstack::{Device, Ip, NEVER, RouteKey, Wanted, ipv6, setting};
+use tandem_swfrr::Line;
+use tandem_swstack::tree::{self, Tree};
+use tandem_swstack::{Beside, Device, Ip, NEVER, RouteKey, Wanted, ipv6, setting};
 
 use crate::engine::{Kernel, Known, Netdev};
 use crate::plan::{Board, Plan, Port};
+use crate::states::keep_bpdus;
 use crate::steps::At;
 
 /// The one bridge.
@@ -33,6 +37,8 @@ pub struct Netlink {
     control: ControlSocket,
     ip: Ip,
     board: Board,
+    beside: Beside,
+    tree: Option<Arc<Tree>>,
 }
 
 /// Whether this kernel has bridges that filter by VLAN, and VLAN devices.
@@ -40,11 +46,7 @@ pub struct Netlink {
 /// # Errors
 /// One line, what to do about it.
 pub fn does() -> Result<(), String> {
-    let lacks = |what: &str, e: &Error| {
-        format!(
-            "this kernel has no {what} ({e}): start the switch with --engine chip, which needs none"
-        )
-    };
+    let lacks = |what: &str, e: &Error| format!("this kernel has no {what} ({e})");
     let mut requests = Requests::open().map_err(words)?;
     let control = ControlSocket::open().map_err(words)?;
     if control.link(BRIDGE).is_ok() {
@@ -82,6 +84,11 @@ fn links() -> Result<Vec<Link>, String> {
         .collect())
 }
 
+/// A state that a spanning tree has given.
+fn closed(port: &BridgePort) -> bool {
+    port.locked || matches!(port.state, 1 | 2)
+}
+
 /// The bridge, if it is there and is one that this engine can have.
 fn bridge(links: &[Link]) -> Result<Option<&Link>, String> {
     let Some(link) = links.iter().find(|l| l.name == BRIDGE) else {
@@ -115,16 +122,18 @@ fn silent(name: &str) -> Result<(), String> {
 }
 
 impl Netlink {
-    /// Of this thread's network namespace, with these ports.
+    /// Of this thread's network namespace, with these ports, their spanning tree, and who stands beside.
     ///
     /// # Errors
     /// One line.
-    pub fn open(board: Board) -> Result<Netlink, String> {
+    pub fn open(board: Board, beside: Beside, tree: Option<Arc<Tree>>) -> Result<Netlink, String> {
         Ok(Netlink {
             requests: Requests::open().map_err(words)?,
             control: ControlSocket::open().map_err(words)?,
             ip: Ip::open()?,
             board,
+            beside,
+            tree,
         })
     }
 
@@ -163,6 +172,11 @@ impl Netlink {
             .filter(|(_, e)| e.state & NUD_PERMANENT == 0)
             .collect())
     }
+}
+
+/// An entry that nobody has learned: set by hand, or the port's own.
+pub(crate) fn stays(e: &FdbEntry) -> bool {
+    e.state & NUD_PERMANENT != 0 || is_fixed(e)
 }
 
 fn is_fixed(e: &FdbEntry) -> bool {
@@ -262,8 +276,10 @@ impl Kernel for Netlink {
         let mut all = links()?;
         let new = bridge(&all)?.is_none();
         if new {
-            let mac = self.board.ports.first().map_or([2, 0, 0, 0, 0, 1], |p| p.2);
-            let of = BridgeOf { name: BRIDGE, mac };
+            let of = BridgeOf {
+                name: BRIDGE,
+                mac: self.board.mac(),
+            };
             self.requests.add_bridge(&of).map_err(words)?;
             silent(BRIDGE)?;
             // or it would follow the least of its ports
@@ -340,6 +356,8 @@ impl Kernel for Netlink {
                     };
                     (*number, port)
                 }));
+                // a port that somebody else's tree has closed is not told from one of before
+                plan.tree.tree.on |= port.and_then(|l| l.brport.as_ref()).is_some_and(closed);
             }
             for l in &links {
                 let LinkKind::Vlan(v) = &l.kind else { continue };
@@ -407,6 +425,35 @@ impl Kernel for Netlink {
             }
         }
         Ok(())
+    }
+
+    fn protocols(&mut self, now: &[Line]) -> Result<(), String> {
+        self.beside.protocols(now)
+    }
+
+    fn tree(&mut self, wanted: &tree::Wanted) -> Result<(), String> {
+        let Some(tree) = self.tree.clone() else {
+            return Ok(());
+        };
+        for (_, name, _, _) in &self.board.ports {
+            let done = self
+                .index(name)
+                .and_then(|index| keep_bpdus(index, wanted.tree.on));
+            match done {
+                Err(e) if wanted.tree.on => return Err(format!("{name}: {e}")),
+                Err(e) => tracing::warn!("{name}: {e}"),
+                Ok(()) => {}
+            }
+        }
+        tree.configure(wanted)
+    }
+
+    fn spanning_tree(&self) -> Option<Arc<Tree>> {
+        self.tree.clone()
+    }
+
+    fn beside(&self) -> Beside {
+        self.beside.clone()
     }
 
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {

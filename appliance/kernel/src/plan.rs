@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_linux::netlink::Membership;
 use tandem_swconfig::{Config, Kind, Mode, Name, Switchport, Via};
+use tandem_swfrr::Line;
+use tandem_swstack::tree;
 use tandem_swstack::{Device, RouteKey, Wanted};
 
 /// The front panel: number, netdev, MAC and Mb/s of each port.
@@ -22,6 +24,12 @@ impl Board {
             kind: Kind::of_speed(port.3),
             number,
         })
+    }
+
+    /// The switch's MAC: that of its first port.
+    #[must_use]
+    pub fn mac(&self) -> [u8; 6] {
+        self.ports.first().map_or([2, 0, 0, 0, 0, 1], |p| p.2)
     }
 
     /// What the ports are called.
@@ -65,6 +73,10 @@ pub struct Plan {
     pub routing: bool,
     /// Static routes; as they are, without their ways.
     pub routes: BTreeMap<RouteKey, BTreeSet<Via>>,
+    /// What routing protocols are told; as it is: nothing, FRR itself knows.
+    pub protocols: Vec<Line>,
+    /// The spanning tree; as it is: whether a port is closed by one.
+    pub tree: tree::Wanted,
 }
 
 /// The VLANs of a port: those that there are, and are not suspended.
@@ -127,6 +139,8 @@ pub fn plan(config: &Config, ports: &[Name]) -> Plan {
         aging: tandem_swstack::aging(config),
         routing: config.routing,
         routes: tandem_swstack::routes(config),
+        protocols: tandem_swfrr::lines(config),
+        tree: tree::Wanted::of(config),
         ports,
         devices,
     }

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tandem_linux::netlink::Membership;
 use tandem_swconfig::Via;
+use tandem_swfrr::Line;
+use tandem_swstack::tree;
 use tandem_swstack::{Device, RouteKey, Wanted, keys};
 
 use crate::engine::Kernel;
@@ -33,6 +35,8 @@ pub(crate) enum Step {
     Device(Device, Box<[Option<Wanted>; 2]>),
     Routing([bool; 2]),
     Route(RouteKey, [BTreeSet<Via>; 2]),
+    Protocols([Vec<Line>; 2]),
+    Tree(Box<[tree::Wanted; 2]>),
 }
 
 /// What differs of somebody's VLANs: neighbours in number of which the same is to be said are one. A PVID is said by itself.
@@ -99,6 +103,10 @@ pub(crate) fn steps(was: &Plan, now: &Plan) -> Vec<Step> {
     all.extend(gone.into_iter().map(|(at, run)| Step::Members(at, run)));
     all.append(&mut mtus);
     all.extend(come.into_iter().map(|(at, run)| Step::Members(at, run)));
+    if was.tree != now.tree {
+        let pair = [was, now].map(|p| p.tree.clone());
+        all.push(Step::Tree(Box::new(pair)));
+    }
     all.append(&mut up);
     if was.aging != now.aging {
         all.push(Step::Aging([was.aging, now.aging]));
@@ -125,6 +133,10 @@ pub(crate) fn steps(was: &Plan, now: &Plan) -> Vec<Step> {
             all.push(Step::Route(key, pair));
         }
     }
+    if was.protocols != now.protocols {
+        let pair = [was, now].map(|p| p.protocols.clone());
+        all.push(Step::Protocols(pair));
+    }
     all
 }
 
@@ -144,6 +156,8 @@ impl Step {
             Step::Device(d, p) => Step::Device(*d, Box::new(turn(p))),
             Step::Routing(p) => Step::Routing(turn(p)),
             Step::Route(k, p) => Step::Route(*k, turn(p)),
+            Step::Protocols(p) => Step::Protocols(turn(p)),
+            Step::Tree(p) => Step::Tree(Box::new(turn(p))),
         }
     }
 
@@ -172,6 +186,8 @@ impl Step {
             }
             Step::Routing([_, on]) => kernel.forward(*on),
             Step::Route((to, distance), [_, via]) => kernel.route(*to, *distance, via),
+            Step::Protocols([_, now]) => kernel.protocols(now),
+            Step::Tree(p) => kernel.tree(&p[1]),
         }
     }
 }

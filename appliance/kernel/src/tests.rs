@@ -10,6 +10,8 @@ use tandem_linux::netlink::Membership;
 use tandem_swconfig::{
     Config, Engine, Interface, Kind, Mode, Name, Net, Platform, Route, Switchport, Via, Vlan,
 };
+use tandem_swfrr::Line;
+use tandem_swstack::tree;
 use tandem_swstack::{Device, RouteKey, Wanted};
 
 use crate::engine::{Below, Kernel, KernelEngine, Known, Netdev, PortState, Was};
@@ -189,7 +191,9 @@ impl Kernel for Shared {
     }
 
     fn read(&self, _: &Plan) -> Result<Plan, String> {
-        Ok(self.is())
+        let mut is = self.is();
+        is.protocols.clear();
+        Ok(is)
     }
 
     fn netdevs(&self) -> Result<BTreeMap<String, Netdev>, String> {
@@ -211,6 +215,20 @@ impl Kernel for Shared {
     fn forget(&mut self, all: &[Known]) -> Result<(), String> {
         self.others(|is| is.own = all.iter().map(|k| (k.0, TAGGED)).collect());
         Ok(())
+    }
+
+    fn tree(&mut self, wanted: &tree::Wanted) -> Result<(), String> {
+        self.ask(|is| is.tree = wanted.clone())
+    }
+
+    fn protocols(&mut self, now: &[Line]) -> Result<(), String> {
+        // all of it, or as it was
+        let was = self.is().protocols;
+        let done = self.ask(|is| is.protocols = now.to_vec());
+        if done.is_err() {
+            self.others(|is| is.protocols = was);
+        }
+        done
     }
 
     fn counters(&self) -> BTreeMap<String, [u64; 4]> {
@@ -354,6 +372,9 @@ fn configs() -> [Config; 3] {
     two.routes.insert(route([10, 77, 0, 0], Via::Null));
     two.stations.insert((3, STATION), port(1));
     two.stations.insert((2, STATION), port(1));
+    two.tree.on = true;
+    let rip = tandem_swconfig::routing::Router::Rip;
+    two.routers.insert(rip, BTreeSet::new());
     [Config::default(), one, two]
 }
 
@@ -567,14 +588,24 @@ fn what_is_recorded_is_what_is_carried_out() {
 #[test]
 fn what_this_engine_can_not_do_is_said() {
     let mut now = Config::default();
-    now.tree.on = true;
+    let limited = now
+        .interfaces
+        .entry(port(1))
+        .or_insert(Interface::new(&port(1)));
+    limited.policy = Some("slow".into());
     let (engine, kernel) = engine(&Config::default());
     let before = kernel.asked();
     let why = engine.apply(&Config::default(), &now).unwrap_err();
     assert_eq!(
         why,
-        "engine kernel has no spanning tree yet: engine chip has"
+        "engine kernel has no policies at interfaces yet: engine chip has"
     );
+    // what a spanning tree can't have
+    let mut now = Config::default();
+    now.tree.on = true;
+    now.tree.priority = Some(1);
+    let why = engine.apply(&Config::default(), &now).unwrap_err();
+    assert!(why.starts_with("spanning tree: "), "{why}");
     let mut now = Config::default();
     let group = name(Kind::PortChannel, 1);
     now.interfaces.insert(group, Interface::default());
@@ -584,6 +615,29 @@ fn what_this_engine_can_not_do_is_said() {
         "{why}"
     );
     assert_eq!(kernel.asked(), before);
+}
+
+/// Who begins has told FRR nothing, and has no tree: both are told all of it, whatever one before has carried out.
+#[test]
+fn who_starts_again_tells_protocols_and_the_tree_anew() {
+    let mut now = Config::default();
+    now.tree.on = true;
+    let ospf = tandem_swconfig::routing::Router::Ospf(1);
+    now.routers.insert(ospf, BTreeSet::new());
+    let (_, kernel) = engine(&now);
+    let told = (kernel.is().protocols, kernel.is().tree);
+    assert!(!told.0.is_empty() && told.1.tree.on);
+    // the same process would say nothing of it
+    kernel.others(|is| (is.protocols, is.tree) = Default::default());
+    let mut again = on(&kernel);
+    again.restore(Was::Said(&now), &now).unwrap();
+    assert_eq!((kernel.is().protocols, kernel.is().tree), told);
+    // and one that is to have no tree opens what another one has closed
+    kernel.others(|is| is.tree.tree.on = true);
+    on(&kernel)
+        .restore(Was::Said(&now), &Config::default())
+        .unwrap();
+    assert!(!kernel.is().tree.tree.on);
 }
 
 #[test]

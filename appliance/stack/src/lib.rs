@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What both engines have in common: what no engine can carry out, and the kernel's addresses, routes and sysctls.
+//! What both engines have in common: what no engine can carry out, the kernel's addresses, routes and sysctls, and what
+//! stands beside those: routing protocols by FRR, neighbours, `ping`, the spanning tree.
 //!
 //! ```text
 //!   engine chip ───┐
@@ -13,11 +14,19 @@ use std::net::IpAddr;
 
 use tandem_swconfig::{Config, Interface, Kind, Name, Net, Via};
 
+mod beside;
 mod check;
 mod ip;
+mod learned;
+mod neighbours;
+mod probes;
+pub mod tree;
 
+pub use beside::Beside;
 pub use check::{addresses, check, network};
 pub use ip::{Ip, counters, ipv6, setting};
+pub use neighbours::Neighbour;
+pub use probes::Probes;
 
 /// Seconds: stations that are not heard are not forgotten in anybody's time.
 pub const NEVER: u32 = 1_000_000_000;

@@ -22,9 +22,13 @@ pub struct Args {
     /// namespace of its own the one of FRR's `-N INSTANCE`, /run/frr/INSTANCE.
     #[arg(long, value_name = "FOLDER")]
     pub frr: Option<PathBuf>,
-    /// Whose the VLANs are: chip (a VLAN database, in switchd's place) or kernel (a bridge of the kernel, beside switchd).
-    #[arg(long, value_enum, default_value_t = Which::Chip)]
-    pub engine: Which,
+    /// Whose the VLANs are: kernel (a bridge of the kernel, beside switchd) or chip (a VLAN database, in switchd's place)
+    /// [default: kernel where the kernel can, else chip].
+    #[arg(long, value_enum)]
+    pub engine: Option<Which>,
+    /// Say which engine that is, and why, and end.
+    #[arg(long)]
+    pub which: bool,
     /// What to log to stderr: error, warn, info, debug, trace, off, or a tracing filter (info,tandem_ports=debug).
     #[arg(long, default_value = "info")]
     pub log: String,
@@ -42,11 +46,52 @@ pub enum Which {
     Kernel,
 }
 
+impl Which {
+    /// The one for this kernel, and why it is.
+    #[must_use]
+    pub fn usual() -> (Which, String) {
+        Which::by(&tandem_swkernel::does())
+    }
+
+    fn by(does: &Result<(), String>) -> (Which, String) {
+        match does {
+            Ok(()) => (
+                Which::Kernel,
+                "this kernel has bridges that filter by VLAN, and VLAN devices on them".into(),
+            ),
+            Err(lacks) => (Which::Chip, lacks.clone()),
+        }
+    }
+
+    /// As the command line has it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Which::Chip => "chip",
+            Which::Kernel => "kernel",
+        }
+    }
+}
+
 impl Args {
     /// The folder of configurations.
     #[must_use]
     pub fn startup(&self, instance: &Instance) -> PathBuf {
         let own = || Path::new("/var/lib/tandem").join(instance.name());
         self.startup.clone().unwrap_or_else(own)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Which;
+
+    #[test]
+    fn the_kernel_decides_and_the_reason_is_said() {
+        let (which, why) = Which::by(&Ok(()));
+        assert!(which == Which::Kernel && why.contains("filter by VLAN"));
+        let lacks = Err("this kernel has no VLAN devices on bridges".to_owned());
+        let (which, why) = Which::by(&lacks);
+        assert_eq!((which.word(), Err(why)), ("chip", lacks));
     }
 }

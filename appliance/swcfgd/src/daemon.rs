@@ -23,9 +23,10 @@ use tandem_netlink::{Config as NetlinkConfig, NetlinkSource};
 use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
 use tandem_store::model::SourceId;
-use tandem_swchip::{Board, ChipEngine, Kernel, Probes, Taps};
+use tandem_swchip::{Board, ChipEngine, Kernel, Taps};
 use tandem_swconsole::{FileStore, Log};
 use tandem_swfrr::Frr;
+use tandem_swstack::{Beside, Probes};
 use tandem_vlans::{Database, Switch};
 
 use crate::args::Args;
@@ -84,7 +85,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let keeper = Arc::new(cell.clone());
     let taps = Arc::new(Taps::new(board.mac, Arc::clone(&io_wake), keeper));
     let kernel = Kernel::open(Arc::clone(&taps)).map_err(anyhow::Error::msg)?;
-    let kernel = kernel.with(frr.clone(), probes);
+    let kernel = kernel.with(Beside::new(frr.clone(), probes));
     let mut engine = ChipEngine::new(board, switch.clone(), Box::new(kernel), Arc::clone(&taps));
     // before the core hears anything: what it then finds in the chip is what it wants there
     let mut kept = Some(kept);

@@ -18,9 +18,13 @@ use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_mgmt::types::{Items, Port, Status};
 use tandem_swconfig::{Config, Engine as _, Name, Platform};
 use tandem_swconsole::{FileStore, Log, STARTUP, Store};
-use tandem_swkernel::{Board, KernelEngine, Netlink, PortState, Was};
+use tandem_swfrr::Frr;
+use tandem_swkernel::{Board, KernelEngine, Netlink, PortState, States, Was};
+use tandem_swstack::tree::Tree;
+use tandem_swstack::{Beside, Probes};
 
 use crate::args::Args;
+use crate::bpdus::Bpdus;
 use crate::names::Names;
 use crate::{below, door};
 
@@ -101,8 +105,15 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("configurations in {}", folder.display()))?;
     let names = Names::start();
     let login = door::bind_login(instance.dir())?;
+    // what a daemon that is locked in may not look at
+    let frr = Frr::new(crate::frr::folder(args.frr.as_deref(), instance.name()));
+    crate::frr::join();
+    let beside = Beside::new(frr.clone(), Probes::open());
+    let bpdus = Bpdus::open()?;
     lock_in(args, &instance, &folder)?;
-    tandem_swkernel::does().map_err(anyhow::Error::msg)?;
+    tandem_swkernel::does().map_err(|why| {
+        anyhow::anyhow!("{why}: start the switch with --engine chip, which needs none")
+    })?;
     let main = std::thread::current();
     let stop = tandem_mgmt::signals::on_end(move || main.unpark())?;
     let asked = Asked {
@@ -113,7 +124,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return Ok(());
     };
     let ports = board.ports.len();
-    let kernel = || Netlink::open(board.clone()).map_err(anyhow::Error::msg);
+    let states = States::open(board.clone()).map_err(anyhow::Error::msg)?;
+    let tree = Arc::new(Tree::new(
+        board.mac(),
+        states.members(),
+        Box::new(states.clone()),
+        bpdus.bell(),
+    ));
+    let kernel = || {
+        let tree = Some(Arc::clone(&tree));
+        Netlink::open(board.clone(), beside.clone(), tree).map_err(anyhow::Error::msg)
+    };
     let kernels: [Box<dyn tandem_swkernel::Kernel>; 2] = [Box::new(kernel()?), Box::new(kernel()?)];
     let mut carried = Carried::new(&instance, board.names())?;
     let before = match carried.store.read(STARTUP) {
@@ -147,6 +168,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     {
         tracing::warn!("changed by others: {}", row.join(", "));
     }
+    let switchd = Client::to(&instance, Daemon::Switchd);
+    bpdus.start(tree, states, switchd, Arc::clone(&stop))?;
+    crate::frr::look_after(frr, Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);

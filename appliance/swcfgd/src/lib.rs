@@ -11,6 +11,7 @@
 
 pub mod args;
 pub mod below;
+pub mod bpdus;
 pub mod chip;
 pub mod daemon;
 pub mod door;

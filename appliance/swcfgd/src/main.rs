@@ -21,7 +21,17 @@ fn main() -> ExitCode {
         let _ = say(anyhow::Error::msg(e));
         return ExitCode::from(2);
     }
-    let done = match args.engine {
+    if args.which {
+        let (which, why) = Which::usual();
+        let said = writeln!(std::io::stdout(), "{}\n{why}", which.word());
+        return said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    let engine = args.engine.unwrap_or_else(|| {
+        let (which, why) = Which::usual();
+        tracing::info!("engine {}: {why}", which.word());
+        which
+    });
+    let done = match engine {
         Which::Chip => daemon::run(&args),
         Which::Kernel => kernel::run(&args),
     };

@@ -62,6 +62,7 @@ pub(super) const IFLA_BR_VLAN_DEFAULT_PVID: u16 = 39;
 
 const IFLA_BRPORT_STATE: u16 = 1;
 const IFLA_BRPORT_LEARNING: u16 = 8;
+const IFLA_BRPORT_LOCKED: u16 = 39;
 /// `RTEXT_FILTER_SKIP_STATS`: no counters, a third of the bytes.
 const RTEXT_FILTER_SKIP_STATS: u32 = 1 << 3;
 
@@ -252,7 +253,7 @@ fn brport(data: &[u8]) -> BridgePort {
             33 => p.isolated = on,                  // ISOLATED
             34 => p.other = Some("backup_port"),    // BACKUP_PORT
             35 | 36 if on => p.other = Some("mrp"), // MRP_RING_OPEN, MRP_IN_OPEN
-            39 => p.locked = on,                    // LOCKED
+            IFLA_BRPORT_LOCKED => p.locked = on,
             40 if on => p.other = Some("mab"), // MAB: the bridge notes who knocks at a locked port
             43 if on => p.other = Some("neigh_vlan_suppress"), // NEIGH_VLAN_SUPPRESS
             44 if u32_at(v, 0) != 0 => p.other = Some("backup_nhid"), // BACKUP_NHID
@@ -349,6 +350,38 @@ pub(super) fn set_learning(w: &mut Writer, flags: u16, seq: u32, index: u32, on:
     let nest = w.nest(IFLA_PROTINFO);
     w.attr(IFLA_BRPORT_LEARNING, &[u8::from(on)]);
     w.end_nest(nest);
+}
+
+/// What a bridge's port does with frames (`BR_STATE_*`), or whether it takes only those of stations that are known there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortIs {
+    /// `bridge link set … state`
+    State(u8),
+    /// `bridge link set … locked`
+    Locked(bool),
+}
+
+fn set_port(w: &mut Writer, flags: u16, seq: u32, (index, is): (u32, PortIs)) {
+    let fixed = ifinfo(libc::AF_BRIDGE, index, 0, 0);
+    w.begin(RTM_SETLINK, flags, seq, &fixed);
+    let nest = w.nest(IFLA_PROTINFO);
+    match is {
+        PortIs::State(state) => w.attr(IFLA_BRPORT_STATE, &[state]),
+        PortIs::Locked(on) => w.attr(IFLA_BRPORT_LOCKED, &[u8::from(on)]),
+    }
+    w.end_nest(nest);
+}
+
+impl super::Requests {
+    /// Says what a bridge's port does with frames.
+    ///
+    /// # Errors
+    /// What the kernel says: `ENETDOWN` of a state where the port has no carrier, `EBUSY` where the kernel's own spanning tree has it.
+    pub fn bridge_port(&mut self, index: u32, is: PortIs) -> super::Result<()> {
+        self.ask("set a bridge's port", |w, f, s| {
+            set_port(w, f, s, (index, is));
+        })
+    }
 }
 
 #[cfg(test)]

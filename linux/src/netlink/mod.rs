@@ -23,6 +23,7 @@ mod bridge;
 mod dump;
 mod error;
 mod filter;
+mod flower;
 mod link;
 mod lookup;
 mod mdb;
@@ -41,6 +42,7 @@ mod vlan;
 mod xfrm;
 
 pub use bridge::{BridgeOf, Membership};
+pub use link::PortIs;
 pub use lookup::{Found, Lookup};
 pub use route::RouteFilter;
 pub use socket::{Dump, Error, Monitor, Protocol, Requests, Result, Step, decode};

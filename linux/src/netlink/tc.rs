@@ -38,7 +38,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn parent(self) -> u32 {
+    pub(super) fn parent(self) -> u32 {
         TC_H_CLSACT_MAJOR
             | match self {
                 Direction::Ingress => 0xfff2,
@@ -98,7 +98,7 @@ pub fn noted(program: &[ClassicInsn]) -> Option<u32> {
 /// Asks for traffic control, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct Tc {
-    requests: Requests,
+    pub(super) requests: Requests,
 }
 
 impl Tc {
@@ -306,7 +306,7 @@ fn deletes_clsact(datagram: &[u8]) -> bool {
     })
 }
 
-fn absent_is_fine(r: Result<()>) -> Result<()> {
+pub(super) fn absent_is_fine(r: Result<()>) -> Result<()> {
     match r {
         Err(e) if absent(&e) => Ok(()),
         other => other,
@@ -318,7 +318,7 @@ fn absent(e: &Error) -> bool {
 }
 
 /// `struct tcmsg`.
-fn tcmsg(ifindex: u32, handle: u32, parent: u32, info: u32) -> [u8; TCMSG] {
+pub(super) fn tcmsg(ifindex: u32, handle: u32, parent: u32, info: u32) -> [u8; TCMSG] {
     let mut b = [0; TCMSG];
     for (to, word) in b[4..]
         .chunks_exact_mut(4)

@@ -88,7 +88,8 @@ pub struct Up {
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
     /// Whose the VLANs are, with a console, swcli: kernel (switchd, and swcfgd beside it: a bridge and VLAN interfaces of the
-    /// kernel) or chip (swcfgd in its place: a VLAN database of its own) [default: the kernel's, by ip and bridge alone]
+    /// kernel) or chip (swcfgd in its place: a VLAN database of its own) or auto (the first where the kernel can)
+    /// [default: the kernel's, by ip and bridge alone]
     #[arg(long, value_enum)]
     pub engine: Option<Engine>,
     /// Cable a front-panel port: swp1=eth3, swp1=eth3@NAMESPACE, swp2=tap:NAME, swp3=pcap:IN,OUT[,timed|fast],
@@ -120,6 +121,9 @@ pub struct Up {
     /// Become this daemon instead of starting both (for systemd)
     #[arg(long, value_enum, value_name = "DAEMON")]
     pub exec: Option<Daemon>,
+    /// Say whether there is such a daemon, by the exit code (for systemd)
+    #[arg(long, requires = "exec")]
+    pub check: bool,
 }
 
 impl Up {
@@ -147,6 +151,8 @@ pub enum Engine {
     Kernel,
     /// The appliance's
     Chip,
+    /// The kernel's where it can, else the appliance's
+    Auto,
 }
 
 impl Engine {
@@ -155,6 +161,7 @@ impl Engine {
         match self {
             Engine::Kernel => "kernel",
             Engine::Chip => "chip",
+            Engine::Auto => "auto",
         }
     }
 }

@@ -12,6 +12,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tandem_mgmt::{Daemon, Instance};
 
+/// What swcfgd is told that takes switchd's place.
+const CHIP: [&str; 2] = ["--engine", "chip"];
 const DEFAULT_PROFILE: &str = "spectrum-sn2700";
 
 /// What `-f FILE` may say; the instance's own config.toml has the same form.
@@ -21,7 +23,7 @@ pub struct Config {
     /// Chip profile
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// `kernel` or `chip`
+    /// `kernel`, `chip`, or `auto`: the one that this kernel can have
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// `trap` or `fail`
@@ -63,12 +65,12 @@ impl Config {
             check_port(name, cable)?;
         }
         for (what, said, words) in [
-            ("engine", &config.engine, ["kernel", "chip"]),
-            ("policy", &config.policy, ["trap", "fail"]),
+            ("engine", &config.engine, &["kernel", "chip", "auto"][..]),
+            ("policy", &config.policy, &["trap", "fail"][..]),
         ] {
             if let Some(said) = said.as_deref().filter(|s| !words.contains(s)) {
-                let ([a, b], path) = (words, path.display());
-                bail!(Usage(format!("{path}: {what} is {a} or {b}, not {said}")));
+                let (words, path) = (words.join(" or "), path.display());
+                bail!(Usage(format!("{path}: {what} is {words}, not {said}")));
             }
         }
         if let Some(s) = config.flow_deadline {
@@ -138,16 +140,38 @@ impl Config {
         if let Some(log) = &config.log {
             tandem_mgmt::log::check(log).map_err(Usage)?;
         }
-        if config.is_chip()
-            && (config.policy.is_some() || !config.split.is_empty() || !config.storm.is_empty())
+        config.is_of_one_engine()?;
+        config.paths_are_absolute()?;
+        Ok(config)
+    }
+
+    /// What is said has to be something that the engine has.
+    fn is_of_one_engine(&self) -> Result<()> {
+        if self.is_chip()
+            && (self.policy.is_some() || !self.split.is_empty() || !self.storm.is_empty())
         {
             bail!(Usage(
                 "engine chip has no policy, split ports or storm limits: those are switchd's"
                     .into()
             ));
         }
-        config.paths_are_absolute()?;
-        Ok(config)
+        Ok(())
+    }
+
+    /// `engine = "auto"` becomes the one that this kernel can have, as `asked` (swcfgd) says: its word, and in the next
+    /// line why. Which one and why, where it was asked for.
+    pub fn settle(&mut self, asked: impl FnOnce() -> Result<String>) -> Result<Option<String>> {
+        if self.engine.as_deref() != Some("auto") {
+            return Ok(None);
+        }
+        let said = asked()?;
+        let (engine, why) = match said.split_once('\n') {
+            Some((engine @ ("kernel" | "chip"), why)) => (engine, why.trim()),
+            _ => bail!("swcfgd does not say which engine this kernel can have: name one"),
+        };
+        self.engine = Some(engine.to_owned());
+        self.is_of_one_engine()?;
+        Ok(Some(format!("engine {engine}: {why}")))
     }
 
     fn engine(&self) -> &str {
@@ -288,6 +312,7 @@ impl Config {
                     w.extend(["--flow-deadline".into(), s.to_string()]);
                 }
             }
+            Daemon::Switchd if self.is_chip() => w.extend(CHIP.map(String::from)),
             Daemon::Switchd => {
                 if let Some(p) = &self.policy {
                     w.extend(["--policy".into(), p.clone()]);
@@ -480,6 +505,7 @@ pub mod tests {
             log: None,
             timeout: 1.0,
             exec: None,
+            check: false,
         }
     }
 
@@ -506,7 +532,7 @@ pub mod tests {
         );
         assert_eq!(
             c.words(&i, Daemon::Switchd),
-            ["--name", "t", "--log", "debug"]
+            ["--name", "t", "--engine", "chip", "--log", "debug"]
         );
         let other = Config::default().other_than(&c, false, true).unwrap();
         assert!(other.contains("engine kernel, not chip"), "{other}");
@@ -522,7 +548,7 @@ pub mod tests {
         }
         let said = read("engine = \"asic\"\n").unwrap_err().to_string();
         assert!(
-            said.ends_with("engine is kernel or chip, not asic"),
+            said.ends_with("engine is kernel or chip or auto, not asic"),
             "{said}"
         );
         assert_eq!(Config::default().program(Daemon::Switchd), "switchd");
@@ -540,6 +566,33 @@ pub mod tests {
             ["--name", "t", "--engine", "kernel"]
         );
         fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn an_engine_that_is_not_named_is_the_kernels_to_say() {
+        let auto = |policy: Option<&str>| Config {
+            engine: Some("auto".into()),
+            policy: policy.map(str::to_owned),
+            ..Config::default()
+        };
+        let says = |text: &str| {
+            let text = text.to_owned();
+            || Ok(text)
+        };
+        let mut c = auto(None);
+        let told = c.settle(says("kernel\nit has both\n")).unwrap();
+        assert_eq!(told.as_deref(), Some("engine kernel: it has both"));
+        assert!(c.has_console() && !c.is_chip());
+        // what is settled is asked no more
+        let none = c.settle(|| panic!("asked again")).unwrap();
+        assert_eq!((none, c.engine()), (None, "kernel"));
+        let mut c = auto(None);
+        c.settle(says("chip\nit has no bridges\n")).unwrap();
+        assert_eq!(c.program(Daemon::Switchd), "swcfgd");
+        // and then it is held to what that engine has
+        let e = auto(Some("fail")).settle(says("chip\nso\n")).unwrap_err();
+        assert!(e.is::<Usage>(), "{e}");
+        assert!(auto(None).settle(says("")).is_err());
     }
 
     #[test]

@@ -188,13 +188,34 @@ pub fn serving(instance: &Instance, daemon: Daemon, end: Instant) -> Result<Opti
     Ok(None)
 }
 
+/// What swcfgd says of this kernel.
+fn which_engine() -> Result<String> {
+    let path = program("swcfgd");
+    let asked = Command::new(&path)
+        .arg("--which")
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output()
+        .with_context(|| format!("start swcfgd ({})", path.display()))?;
+    Ok(String::from_utf8_lossy(&asked.stdout).into_owned())
+}
+
 /// Becomes a daemon in the foreground, with the configuration's command line.
-fn become_daemon(instance: &Instance, config: &Config, daemon: DaemonArg) -> Result<Answer> {
-    let daemon = match daemon {
-        DaemonArg::Asicd => Daemon::Asicd,
-        DaemonArg::Switchd => Daemon::Switchd,
-        DaemonArg::Swcfgd => Daemon::Swcfgd,
-    };
+fn become_daemon(
+    instance: &Instance,
+    config: &Config,
+    daemon: Daemon,
+    check: bool,
+) -> Result<Answer> {
+    let there = config.daemons().contains(&daemon);
+    if check {
+        return Ok(if there { Answer::Yes } else { Answer::No });
+    }
+    if !there {
+        bail!(Usage(format!(
+            "such a switch has no {daemon} of its own: engine kernel has"
+        )));
+    }
     let name = config.program(daemon);
     let path = program(name);
     let error = Command::new(&path)
@@ -219,7 +240,17 @@ fn not_started_by_up(instance: &Instance, wanted: &Config) -> Config {
 pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
     let mut config = Config::resolve(instance, up)?;
     if let Some(daemon) = up.exec {
-        return become_daemon(instance, &config, daemon);
+        return match daemon {
+            DaemonArg::Asicd => become_daemon(instance, &config, Daemon::Asicd, up.check),
+            DaemonArg::Switchd | DaemonArg::Swcfgd => {
+                config.settle(which_engine)?;
+                let daemon = match daemon {
+                    DaemonArg::Swcfgd => Daemon::Swcfgd,
+                    _ => Daemon::Switchd,
+                };
+                become_daemon(instance, &config, daemon, up.check)
+            }
+        };
     }
     let end = Instant::now() + seconds(up.timeout)?;
     instance.create_dir()?;
@@ -228,6 +259,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
         // somebody else may have started it meanwhile, with other settings
         config = Config::resolve(instance, up)?;
     }
+    let engine = config.settle(which_engine)?;
     if let Some((pid, _)) = own_asicd(instance)? {
         bail!(
             "asicd of instance {name} is ofagentd's (pid {pid}): tandem --name {name} openflow down first",
@@ -248,7 +280,7 @@ pub fn up(instance: &Instance, up: &Up, out: Out) -> Result<Answer> {
             );
         }
     }
-    let mut actions = Vec::new();
+    let mut actions: Vec<String> = engine.into_iter().collect();
     let last = fs::read(instance.config_file()).ok();
     let mut started = Vec::new();
     for daemon in config.daemons() {
@@ -417,7 +449,7 @@ pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
             if daemon == Daemon::Swcfgd {
                 continue;
             }
-            actions.push(format!("{daemon} does not run"));
+            actions.push(format!("{} does not run", expected(instance, daemon)));
             continue;
         };
         if daemon == Daemon::Asicd && own_asicd(instance)?.is_some() {
@@ -432,6 +464,21 @@ pub fn down(instance: &Instance, out: Out) -> Result<Answer> {
     report(instance, &actions, out)
 }
 
+/// The program that is this daemon of an instance that was started by `tandem up`.
+fn expected(instance: &Instance, daemon: Daemon) -> &'static str {
+    let config = Config::own(instance);
+    config.map_or(daemon.name(), |config| config.program(daemon))
+}
+
+/// The program that a process is: with engine chip swcfgd stands in switchd's place.
+fn called(daemon: Daemon, pid: u32) -> &'static str {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    match (daemon, name.as_deref().map(str::trim)) {
+        (Daemon::Switchd, Ok("swcfgd")) => "swcfgd",
+        _ => daemon.name(),
+    }
+}
+
 /// Ends a daemon, by force if it doesn't listen; what was done. It is held by a descriptor, as its number may be another
 /// process's by the time a signal is sent.
 pub fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<String> {
@@ -439,10 +486,11 @@ pub fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<Strin
         .ok()
         .and_then(Pid::from_raw)
         .context("a pid file without a pid")?;
-    let over = || Ok(format!("{daemon} stopped (pid {pid})"));
+    let name = called(daemon, pid);
+    let over = || Ok(format!("{name} stopped (pid {pid})"));
     let process = match pidfd_open(target, PidfdFlags::empty()) {
         Err(Errno::SRCH) => return over(),
-        opened => opened.with_context(|| format!("find {daemon} (pid {pid})"))?,
+        opened => opened.with_context(|| format!("find {name} (pid {pid})"))?,
     };
     if instance.running(daemon)? != Some(pid) {
         return over();
@@ -450,20 +498,20 @@ pub fn end_daemon(instance: &Instance, daemon: Daemon, pid: u32) -> Result<Strin
     for signal in [Signal::TERM, Signal::KILL] {
         match pidfd_send_signal(&process, signal) {
             Err(Errno::SRCH) => return over(),
-            sent => sent.with_context(|| format!("end {daemon} (pid {pid})"))?,
+            sent => sent.with_context(|| format!("end {name} (pid {pid})"))?,
         }
         match (ended(&process, PATIENCE)?, signal) {
             (true, Signal::TERM) => return over(),
             (true, _) => {
                 return Ok(format!(
-                    "{daemon} killed (pid {pid}): it did not end by itself within {} s",
+                    "{name} killed (pid {pid}): it did not end by itself within {} s",
                     PATIENCE.as_secs()
                 ));
             }
             (false, _) => {}
         }
     }
-    bail!("{daemon} (pid {pid}) does not end, not even by SIGKILL")
+    bail!("{name} (pid {pid}) does not end, not even by SIGKILL")
 }
 
 #[cfg(test)]

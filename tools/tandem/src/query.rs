@@ -1,6 +1,7 @@
 //! `tandem status`, `explain`, `sync`, `audit` and `fault`: one question, one answer.
 
 use crate::args::{ExplainKind, Fault, Port};
+use crate::config::Config;
 use crate::out::Out;
 use crate::show::known_part;
 use crate::table::{cell, left, render};
@@ -78,12 +79,14 @@ fn status_text(name: &str, asicd: &Value, switchd: &Value, ofagentd: &Value) -> 
             );
         }
     }
+    // with engine chip it is swcfgd that stands there
+    let control = get(switchd, "daemon").as_str().unwrap_or("switchd");
     if switchd.is_null() {
         s += if alone { "" } else { "switchd   not running\n" };
     } else if let Some(e) = unanswered(switchd) {
         s += &format!("switchd   {}\n", e.trim_start_matches("switchd "));
     } else {
-        s += &format!("switchd   {}\n", head(switchd));
+        s += &format!("{control:10}{}\n", head(switchd));
         let y = get(switchd, "sync");
         s += &format!(
             "          {}, policy {}, {} in flight, {} pending, {} not in hardware, {} resyncs\n",
@@ -135,13 +138,28 @@ pub fn status(instance: &Instance, out: Out) -> Result<Answer> {
         asked => asked.map(|a| a.unwrap_or_else(|e| json!({"error": e.to_string()}))),
     };
     let name = instance.name();
-    let value = json!({"instance": name, "asicd": asicd, "switchd": switchd, "ofagentd": ofagentd});
-    out.print(&value, || status_text(name, &asicd, &switchd, &ofagentd))?;
+    // its socket is the console's, where nobody is asked how he is
+    let console = instance.running(Daemon::Swcfgd).ok().flatten();
+    let wanted = Config::own(instance).is_ok_and(|c| c.has_console());
+    let value = json!({"instance": name, "asicd": asicd, "switchd": switchd, "ofagentd": ofagentd, "console": console});
+    out.print(&value, || {
+        let text = status_text(name, &asicd, &switchd, &ofagentd);
+        text + &console_text(name, console, wanted)
+    })?;
     Ok(if is_well(&asicd, &switchd, &ofagentd) {
         Answer::Yes
     } else {
         Answer::No
     })
+}
+
+/// Engine kernel's console, beside switchd: its line, if there is to be one.
+fn console_text(name: &str, pid: Option<u32>, wanted: bool) -> String {
+    match pid {
+        Some(pid) => format!("swcfgd    pid {pid}, the console: swcli --name {name}\n"),
+        None if wanted => "swcfgd    not running\n".into(),
+        None => String::new(),
+    }
 }
 
 fn is_well(asicd: &Value, switchd: &Value, ofagentd: &Value) -> bool {
@@ -556,6 +574,9 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("switchd   pid 7"), "{text}");
+        let chip = json!({"pid": 7, "daemon": "swcfgd", "sync": {"phase": "steady"}});
+        let text = status_text("x", &hangs, &chip, &Value::Null);
+        assert!(text.contains("swcfgd    pid 7"), "{text}");
         let openflow =
             json!({"pid": 8, "datapath_id": "0001", "version_spoken": "1.3", "controllers": 1});
         let text = status_text("x", &Value::Null, &Value::Null, &openflow);
@@ -564,6 +585,13 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("not running"), "{text}");
+    }
+
+    #[test]
+    fn the_console_beside_switchd_is_there_or_missed() {
+        assert!(console_text("x", Some(9), false).contains("swcfgd    pid 9"));
+        assert!(console_text("x", None, true).contains("not running"));
+        assert_eq!(console_text("x", None, false), "");
     }
 
     #[test]

@@ -1,17 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use tandem_vlans::Database;
+use tandem_swconfig::Kind;
+
+/// Ports that have states and nothing else.
+#[derive(Clone, Default)]
+struct Switch(Arc<Mutex<BTreeMap<u16, PortState>>>);
+
+impl Switch {
+    fn state(&self, port: u16) -> PortState {
+        let states = self.0.lock().unwrap();
+        states.get(&port).copied().unwrap_or(Forwarding)
+    }
+}
+
+impl Ports for Switch {
+    fn set(&self, port: u16, state: PortState) -> bool {
+        let was = self.state(port);
+        self.0.lock().unwrap().insert(port, state);
+        was != state
+    }
+
+    fn forget(&self, _: u16) {}
+}
 
 fn tree() -> (Arc<Tree>, Switch) {
-    let board = Board {
-        mac: [2, 0, 0, 0, 0, 1],
-        ports: (1..=3)
-            .map(|n| (n, format!("swp{n}"), [2, 0, 0, 0, 1, n as u8], 1000))
-            .collect(),
+    let member = |number: u16| Member {
+        number,
+        name: Name {
+            kind: Kind::Gigabit,
+            number,
+        },
+        mac: [2, 0, 0, 0, 1, number as u8],
+        mbps: 1000,
     };
-    let switch = Switch::new(board.database());
+    let switch = Switch::default();
     let wake = Arc::new(EventFd::new().unwrap());
-    (Arc::new(Tree::new(&board, switch.clone(), wake)), switch)
+    let ports = Box::new(switch.clone());
+    let all = (1..=3).map(member).collect();
+    let tree = Tree::new([2, 0, 0, 0, 0, 1], all, ports, wake);
+    (Arc::new(tree), switch)
 }
 
 fn on(edges: &[u16]) -> Wanted {
@@ -28,12 +55,11 @@ fn on(edges: &[u16]) -> Wanted {
     }
 }
 
-fn states(switch: &Switch) -> Vec<State> {
-    let state = |d: &Database| (1..=3).map(|n| d.state(n)).collect();
-    switch.ask(state)
+fn states(switch: &Switch) -> Vec<PortState> {
+    (1..=3).map(|n| switch.state(n)).collect()
 }
 
-use State::{Blocking, Forwarding};
+use PortState::{Discarding as Blocking, Forwarding};
 
 fn asks(tree: &Tree) -> Arc<Mutex<Vec<u64>>> {
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -67,7 +93,7 @@ fn say(tree: &Tree, now: u64) {
 fn what_is_said_after_a_port_has_closed_waits_for_the_chip() {
     let (tree, switch) = tree();
     let asked = asks(&tree);
-    switch.change(|d| d.set_state(2, Blocking));
+    switch.set(2, Blocking);
     // `passed` has a clock of its own, which does not come so far, however long this takes
     let now = clock::now_ns() + 1_000 * PATIENCE;
     say(&tree, now);
@@ -96,7 +122,7 @@ fn what_is_said_after_a_port_has_closed_waits_for_the_chip() {
 fn what_waits_has_a_bound() {
     let (tree, switch) = tree();
     let _asked = asks(&tree);
-    switch.change(|d| d.set_state(2, Blocking));
+    switch.set(2, Blocking);
     say(&tree, 0);
     for _ in 0..100 {
         let mut inner = tree.lock();
@@ -121,7 +147,7 @@ fn what_waits_has_a_bound() {
 fn what_waits_for_too_long_is_not_sent_and_nothing_opens() {
     let (tree, switch) = tree();
     let _asked = asks(&tree);
-    switch.change(|d| d.set_state(2, Blocking));
+    switch.set(2, Blocking);
     say(&tree, 0);
     {
         let mut inner = tree.lock();

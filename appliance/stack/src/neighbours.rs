@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The kernel's neighbours on VLAN interfaces.
 
+use std::net::IpAddr;
+
 use tandem_linux::netlink::consts::{NUD_NOARP, NUD_PERMANENT};
 use tandem_linux::netlink::{Dump, Family, Neigh, Object, Requests};
 use tandem_swconfig::Name;
 
 use crate::learned::links;
-use crate::steps::Neighbour;
+
+/// A neighbour: where, which address, and whose it is if that is known.
+pub type Neighbour = (Name, IpAddr, Option<[u8; 6]>);
 
 /// Those that may be spoken to, or are asked for; not those that need nobody to be asked.
 fn found(requests: &mut Requests) -> Result<Vec<(Name, Neigh)>, String> {
