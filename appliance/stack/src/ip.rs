@@ -17,7 +17,7 @@ use crate::check::MTU6;
 use crate::{Device, Wanted, network};
 
 /// Whose our static routes are (`rtm_protocol`): nobody else's, so that those of a process that is gone can be told.
-const PROTOCOL: u8 = 84;
+pub const PROTOCOL: u8 = 84;
 /// The first loopback's addresses, which stay.
 const LOOPBACK: &str = "lo";
 

@@ -24,7 +24,7 @@ pub mod tree;
 
 pub use beside::Beside;
 pub use check::{addresses, check, network};
-pub use ip::{Ip, counters, ipv6, setting};
+pub use ip::{Ip, PROTOCOL, counters, ipv6, setting};
 pub use neighbours::Neighbour;
 pub use probes::Probes;
 

@@ -16,7 +16,7 @@ use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::client::Client;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_mgmt::types::{Items, Port, Status};
-use tandem_swconfig::{Config, Engine as _, Name, Platform};
+use tandem_swconfig::{Config, Name, Platform};
 use tandem_swconsole::{FileStore, Log, STARTUP, Store};
 use tandem_swfrr::Frr;
 use tandem_swkernel::{Board, KernelEngine, Netlink, PortState, States, Was};
@@ -160,14 +160,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let config = below::begin(&store, &mut engine, |engine, config| {
         engine.restore(was.take().unwrap_or(Was::Unknown), config)
     })?;
-    for row in engine
-        .platform(&Platform::Drift)
-        .unwrap_or_default()
-        .iter()
-        .skip(1)
-    {
-        tracing::warn!("changed by others: {}", row.join(", "));
-    }
     let switchd = Client::to(&instance, Daemon::Switchd);
     bpdus.start(tree, states, switchd, Arc::clone(&stop))?;
     crate::frr::look_after(frr, Arc::clone(&stop))?;
@@ -177,6 +169,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let console = Arc::new(Mutex::new(console));
     let path = instance.socket(Daemon::Swcfgd);
     door::open(&path, login, names, &console)?;
+    crate::drift::watch(Arc::clone(&console), Arc::clone(&stop))?;
     tracing::info!("instance {}: engine kernel, {ports} ports", instance.name());
     tandem_mgmt::service::ready(&format!("engine kernel, {ports} ports"));
     while !stop.load(Relaxed) {

@@ -15,6 +15,7 @@ pub mod bpdus;
 pub mod chip;
 pub mod daemon;
 pub mod door;
+pub mod drift;
 pub mod frr;
 pub mod kernel;
 pub mod names;
