@@ -315,7 +315,7 @@ fn set_port(d: &mut Database, number: u16, of: &Interface) -> Result<(), tandem_
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_swconfig::Kind;
+    use tandem_swconfig::{Kind, Name};
     use tandem_swstack::NEVER;
 
     #[test]
