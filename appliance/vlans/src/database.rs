@@ -12,6 +12,7 @@ use tandem_store::model::{
 };
 use thiserror::Error;
 
+use crate::groups;
 use crate::rules::{self, Rules};
 use crate::states::State;
 use crate::vlanset::{IDS, VlanSet};
@@ -34,6 +35,9 @@ pub enum Refusal {
     /// Port 0.
     #[error("ports begin with 1")]
     NoPortNumber,
+    /// It is not there, or is none.
+    #[error("there is no group {0}")]
+    NoGroup(u16),
     /// It belongs to another source, or is nowhere.
     #[error("port {0} is not of the VLAN database")]
     NoSuchPort(u16),
@@ -142,7 +146,7 @@ struct Member {
 /// VLANs, ports and stations of one switch.
 #[derive(Debug)]
 pub struct Database {
-    mac: [u8; 6],
+    pub(crate) mac: [u8; 6],
     ageing_s: u32,
     tag_native: bool,
     vlans: BTreeMap<u16, Vlan>,
@@ -154,7 +158,9 @@ pub struct Database {
     /// Set by hand.
     fixed: BTreeMap<(u16, [u8; 6]), u16>,
     /// Ports' carriers, as far as the chip has said.
-    carriers: BTreeMap<u16, bool>,
+    pub(crate) carriers: BTreeMap<u16, bool>,
+    /// The groups that ports are in.
+    pub(crate) groups: BTreeMap<u16, u16>,
     /// Ports' states of a spanning tree; without one a port forwards.
     pub(crate) states: BTreeMap<u16, State>,
     /// Rules of ports and of VLANs' devices.
@@ -187,6 +193,7 @@ impl Database {
             heard: BTreeMap::new(),
             fixed: BTreeMap::new(),
             carriers: BTreeMap::new(),
+            groups: BTreeMap::new(),
             states: BTreeMap::new(),
             rules: Rules::default(),
             touched: BTreeSet::new(),
@@ -261,17 +268,19 @@ impl Database {
         Ok(())
     }
 
-    /// A port of the switch that is the database's, new or changed.
+    /// A port of the switch that is the database's, or a group of such; new or changed.
     ///
     /// # Errors
     /// It has no number, or its mode names what is no VLAN id.
     pub fn set_port(&mut self, number: u16, port: Port) -> Result<(), Refusal> {
+        groups::checked(number)?;
         match &port.mode {
-            _ if number == 0 => return Err(Refusal::NoPortNumber),
             Mode::Access(vid) | Mode::Trunk { native: vid, .. } => checked(*vid)?,
         }
         let before = self.members_of(number);
-        self.ports.insert(number, port);
+        if self.ports.insert(number, port).is_none() {
+            self.touch_group(number);
+        }
         self.touch(What::Port(number));
         self.members_changed(number, &before);
         Ok(())
@@ -285,6 +294,7 @@ impl Database {
         let before = self.members_of(number);
         let gone = self.ports.remove(&number);
         gone.ok_or(Refusal::NoSuchPort(number))?;
+        self.touch_group(number);
         self.touch(What::Port(number));
         self.members_changed(number, &before);
         Ok(())
@@ -410,14 +420,6 @@ impl Database {
         self.forget(vid, |port| device(port) == on);
     }
 
-    /// A port has carrier, or has it no longer: what was behind it is not there then.
-    pub fn set_carrier(&mut self, port: u16, up: bool) {
-        self.carriers.insert(port, up);
-        if !up {
-            self.forget_stations(None, Some(port));
-        }
-    }
-
     /// A frame from this station came to the CPU. The chip learns by itself what it looks at; of a port whose frames all
     /// trap it learns nobody.
     pub fn heard(&mut self, port: u16, vid: u16, mac: [u8; 6], now_ns: u64) {
@@ -488,7 +490,7 @@ impl Database {
         let up = self.ports.iter().filter(|(_, p)| p.up).map(|(n, _)| n);
         let mut alive = Some(false);
         for port in up.filter(|n| self.member(**n, vid).is_some()) {
-            match self.carriers.get(port) {
+            match self.carrier(*port) {
                 Some(true) => return Some(true),
                 Some(false) => {}
                 None => alive = None,
@@ -501,7 +503,7 @@ impl Database {
     fn sends(&self, port: u16) -> bool {
         self.state(port) == State::Forwarding
             && self.ports.get(&port).is_some_and(|p| p.up)
-            && self.carriers.get(&port) != Some(&false)
+            && self.carrier(port) != Some(false)
     }
 
     // -- what is said -----------------------------------------------------------------------------------------------
@@ -523,7 +525,11 @@ impl Database {
             What::Bridge => Some(Object::Link(self.bridge())),
             What::Port(n) => {
                 let port = self.ports.get(&n)?;
-                Some(Object::Link(port_link(n, port, self.state(n))))
+                let single = groups::group_of_port(n).is_none();
+                match self.is_bridged(n) {
+                    true => Some(Object::Link(port_link(n, port, self.state(n)))),
+                    false => single.then(|| Object::Link(of_group(n, port, self.master(n)))),
+                }
             }
             What::Rule(port, egress, Reverse(n)) => {
                 let rule = self.rule(port, egress, n)?;
@@ -612,7 +618,8 @@ impl Database {
     }
 
     fn member(&self, port: u16, vid: u16) -> Option<Member> {
-        let port = self.ports.get(&port).filter(|_| self.is_active(vid))?;
+        let here = self.is_active(vid) && self.is_bridged(port);
+        let port = self.ports.get(&port).filter(|_| here)?;
         match &port.mode {
             Mode::Access(access) => (*access == vid).then_some(Member {
                 pvid: true,
@@ -628,14 +635,14 @@ impl Database {
         }
     }
 
-    fn members_of(&self, port: u16) -> VlanSet {
+    pub(crate) fn members_of(&self, port: u16) -> VlanSet {
         let all = self.vlans.keys().copied();
         all.filter(|vid| self.member(port, *vid).is_some())
             .collect()
     }
 
     /// A port's VLANs are others: those that it is in otherwise as well are looked at.
-    fn members_changed(&mut self, port: u16, before: &VlanSet) {
+    pub(crate) fn members_changed(&mut self, port: u16, before: &VlanSet) {
         let after = self.members_of(port);
         let either = IDS.filter(|vid| before.contains(*vid) || after.contains(*vid));
         for vid in either {
@@ -752,7 +759,7 @@ fn port_link(number: u16, port: &Port, state: State) -> Link {
     Link {
         ifindex: device(number),
         name: port.name.clone(),
-        kind: LinkKind::Swp { port: number },
+        kind: groups::kind(number),
         master: BRIDGE,
         admin_up: port.up,
         mtu: port.mtu,
@@ -762,6 +769,16 @@ fn port_link(number: u16, port: &Port, state: State) -> Link {
             ..BridgePort::default()
         }),
         ..plain()
+    }
+}
+
+/// A port that is in a group.
+fn of_group(number: u16, port: &Port, group: Option<u16>) -> Link {
+    Link {
+        master: group.map_or(0, device),
+        bridge_port: None,
+        bond_active: groups::is_active(port),
+        ..port_link(number, port, State::Forwarding)
     }
 }
 

@@ -17,6 +17,7 @@
 
 mod database;
 mod frames;
+mod groups;
 mod rules;
 mod source;
 mod states;
@@ -25,6 +26,7 @@ mod vlanset;
 
 pub use database::{Database, Mode, Port, Refusal, STATIONS, TapOf, Vlan};
 pub use frames::{tagged, untagged};
+pub use groups::{group_of_port, port_of_group};
 pub use rules::{Judged, RULES, first_piece};
 pub use source::{Switch, Teller, Turn, Vlans};
 pub use states::State;

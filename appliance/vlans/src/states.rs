@@ -45,6 +45,13 @@ impl Database {
         other
     }
 
+    /// There is no spanning tree: all ports forward.
+    pub fn open_all(&mut self) {
+        for port in std::mem::take(&mut self.states).into_keys() {
+            self.touch(What::Port(port));
+        }
+    }
+
     /// What a port does with frames.
     #[must_use]
     pub fn state(&self, port: u16) -> State {
