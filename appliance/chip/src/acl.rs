@@ -432,6 +432,7 @@ pub(crate) fn check(config: &Config, rules: &Rules) -> Result<(), String> {
         }
     }
     monitors(config)?;
+    channels(config)?;
     if let Some((port, _)) = rules.ports.iter().find(|(_, r)| r.len() > RULES) {
         return Err(format!(
             "port {}: the access lists come to more than {RULES} rules, which is the most",
@@ -444,6 +445,24 @@ pub(crate) fn check(config: &Config, rules: &Rules) -> Result<(), String> {
         )),
         false => Ok(()),
     }
+}
+
+/// VLAN interfaces with lists are asked for at ports, and a group of the chip has no list of its own here.
+fn channels(config: &Config) -> Result<(), String> {
+    let pairs = [(false, false), (false, true), (true, false), (true, true)];
+    for (v6, out) in pairs {
+        for (vid, list, _) in routed(config, v6, out) {
+            let is_in = |set: &Switchport| !tags(config, set, vid, out).is_empty();
+            let mut all = crate::channels::with_ports(config);
+            let found = all.find(|(_, of)| of.switchport.as_ref().is_some_and(is_in));
+            if let Some((name, _)) = found {
+                return Err(format!(
+                    "Vlan{vid} has access list {list}, and {name} is in VLAN {vid}: an access list can't be asked at a port-channel"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sessions that can't be.

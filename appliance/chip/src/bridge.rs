@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A copy is of a frame that the chip has bridged or flooded itself, so no port sees it twice; what it trapped no port has
-//! seen. Never by the port by which it came. What the chip has routed the kernel would route once more: it does not get it,
+//! seen. Never by the port by which it came, nor by another one of its group, which is one port here. What the chip has routed the kernel would route once more: it does not get it,
 //! and so sends no ICMP redirects for it.
 
 use tandem_vlans::Database;
@@ -30,7 +30,7 @@ pub enum Done {
 pub struct Copies {
     /// The VLAN's TAP, if it has one.
     pub up: bool,
-    /// Ports by which it leaves, and whether with the VLAN's tag.
+    /// Ports by which it leaves, groups among them, and whether with the VLAN's tag.
     pub ports: Vec<(u16, bool)>,
 }
 
@@ -51,6 +51,7 @@ pub fn copies(
     if link_local && to[5] != 0 || done == Done::Routed {
         return Copies::default();
     }
+    let port = database.bridged(port);
     let group = to[0] & 1 != 0;
     let own = router == Some(to);
     let mut ports = match done == Done::Bridged || own {
@@ -67,7 +68,7 @@ pub fn copies(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_vlans::{Mode, Port, Vlan};
+    use tandem_vlans::{Mode, Port, Vlan, port_of_group};
 
     const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 0x99];
     const ALL: [u8; 6] = [0xff; 6];
@@ -150,5 +151,19 @@ mod tests {
         );
         let next = [1, 0x80, 0xc2, 0, 0, 16];
         assert!(at(next, Done::Nothing, Some(ROUTER)).0);
+    }
+
+    #[test]
+    fn a_group_is_one_port() {
+        let mut d = database();
+        let group = port_of_group(1);
+        let of = d.ports()[&1].clone();
+        d.set_port(group, of).unwrap();
+        d.join(1, Some(1)).unwrap();
+        d.join(2, Some(1)).unwrap();
+        let ports = |port| copies(&d, 2, port, ALL, Done::Nothing, None).ports;
+        // not back by the other one, and once from elsewhere
+        assert_eq!((ports(1), ports(2)), (vec![(3, false)], vec![(3, false)]));
+        assert_eq!(ports(3), [(group, true)]);
     }
 }

@@ -8,6 +8,8 @@ use tandem_swconfig::{Config, Name};
 /// # Errors
 /// Why it can't, in one line.
 pub(crate) fn check(config: &Config, ports: &[Name]) -> Result<(), String> {
+    // what this engine never can is said first
+    crate::channels::check(config)?;
     tandem_swstack::check(config, ports, "chip")?;
     tandem_swstack::tree::check(config, ports)
 }

@@ -6,12 +6,14 @@ use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tandem_swconfig::channel;
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::{Config, Engine, Kind, Link, Name, Platform, Station, Switchport, routing};
 use tandem_swstack::tree::Tree;
-use tandem_vlans::{Database, Port, Switch};
+use tandem_vlans::{Database, Port, Switch, group_of_port};
 
 use crate::acl::{self, Rules};
+use crate::channels;
 use crate::check::check;
 use crate::steps::{Neighbour, Says, Stack, Step, mode, steps};
 use crate::taps::Taps;
@@ -53,11 +55,12 @@ impl Board {
     }
 
     pub(crate) fn name(&self, number: u16) -> Option<Name> {
-        let port = self.ports.iter().find(|p| p.0 == number)?;
-        Some(Name {
+        let port = self.ports.iter().find(|p| p.0 == number);
+        let port = port.map(|port| Name {
             kind: Kind::of_speed(port.3),
             number,
-        })
+        });
+        port.or_else(|| channels::name(number))
     }
 }
 
@@ -105,13 +108,14 @@ const FOLLOWS: &str = "what it refers to is not in hardware";
 
 /// What people call an object that the chip refuses.
 fn called(object: &str) -> &str {
-    const WORDS: [(&str, &str); 6] = [
+    const WORDS: [(&str, &str); 7] = [
         ("Rule ", "a rule of an access list"),
         ("AclTable ", "an access list"),
         ("AclBind ", "an access list"),
         ("AclRange ", "a range of ports"),
         ("Policer ", "a policer"),
         ("Mirror ", "a mirror"),
+        ("Lag ", "a port-channel"),
     ];
     let words = WORDS.iter().find(|(kind, _)| object.starts_with(kind));
     words.map_or(object, |(_, words)| words)
@@ -330,6 +334,16 @@ impl Engine for ChipEngine {
                 counters: state.counters,
             }));
         }
+        let groups: Vec<(u16, Vec<u16>)> = self.switch.ask(|d| {
+            let groups = d.ports().keys().filter_map(|p| group_of_port(*p));
+            groups.map(|n| (n, d.group(n).collect())).collect()
+        });
+        for (n, members) in groups {
+            let of = |l: &&Link| members.contains(&l.name.number);
+            let of: Vec<&Link> = all.iter().filter(|l| l.name.is_port()).filter(of).collect();
+            let out = out.contains(&channels::number(&channel::name(n)));
+            all.push(channels::link(n, self.board.mac, &of, out));
+        }
         let counters = self.says.counters();
         for (vid, _) in self.taps.list() {
             let linux = format!("vlan{vid}");
@@ -408,7 +422,7 @@ impl Engine for ChipEngine {
 
     fn forget_stations(&self, vlan: Option<u16>, port: Option<&Name>) -> Result<(), String> {
         self.switch
-            .change(|d| d.forget_stations(vlan, port.map(|p| p.number)));
+            .change(|d| d.forget_stations(vlan, port.map(channels::number)));
         Ok(())
     }
 

@@ -11,6 +11,7 @@
 
 mod acl;
 mod bridge;
+mod channels;
 mod check;
 mod engine;
 mod kernel;

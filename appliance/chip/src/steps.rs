@@ -6,13 +6,16 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use tandem_swconfig::probe::Prober;
 use tandem_swconfig::routing::{Ask, Learned};
-use tandem_swconfig::{Config, Interface, Mode, Net, Switchport, Via, Vlan};
+use tandem_swconfig::{Config, Interface, Kind, Mode, Net, Switchport, Via, Vlan, channel};
 use tandem_swfrr::Line;
 use tandem_swstack::tree::{self, Tree};
 use tandem_swstack::{RouteKey, aging, keys, routes};
-use tandem_vlans::{Database, Mode as PortMode, Switch, TapMaker, VlanSet};
+use tandem_vlans::{
+    Database, Mode as PortMode, Port, Refusal, State, Switch, TapMaker, VlanSet, port_of_group,
+};
 
 use crate::acl::Rules;
+use crate::channels;
 
 pub use tandem_swstack::{Device, Neighbour, Wanted};
 
@@ -110,6 +113,8 @@ pub(crate) enum Step {
     Rules(Box<[Rules; 2]>),
     Vlan(u16, [Option<Vlan>; 2]),
     Port(u16, Box<[Interface; 2]>),
+    /// A port-channel, by its number.
+    Group(u16, Box<[Option<Interface>; 2]>),
     TagNative([bool; 2]),
     Tree(Box<[tree::Wanted; 2]>),
     Aging([u32; 2]),
@@ -124,6 +129,8 @@ pub(crate) enum Step {
 /// What is to be done, in order: what goes of the IP stack, the database, what comes of the IP stack.
 pub(crate) fn steps(was: &Config, now: &Config) -> Vec<Step> {
     let (mut gone, mut database, mut comes) = (Vec::new(), Vec::new(), Vec::new());
+    // port-channels come before their ports (their names are in front), and those that go are left by them before
+    let mut groups = Vec::new();
     for vid in keys(&was.vlans, &now.vlans) {
         let of = |c: &Config| c.vlans.get(&vid).cloned();
         database.push(Step::Vlan(vid, [of(was), of(now)]));
@@ -145,22 +152,32 @@ pub(crate) fn steps(was: &Config, now: &Config) -> Vec<Step> {
                     Some(_) => comes.push(Step::Interface(device, pair)),
                 }
             }
+            None if name.kind == Kind::PortChannel => {
+                let of = |c: &Config| c.interfaces.get(&name).cloned();
+                let pair = Box::new([of(was), of(now)]);
+                let list = match pair[1] {
+                    None => &mut groups,
+                    Some(_) => &mut database,
+                };
+                list.push(Step::Group(name.number, pair));
+            }
             None => {
-                let pair = [was.interface(&name), now.interface(&name)];
+                let pair = [was, now].map(|c| channels::interface(c, &name));
                 database.push(Step::Port(name.number, Box::new(pair)));
             }
         }
     }
     database.push(Step::Tree(Box::new([
-        tree::Wanted::of(was),
-        tree::Wanted::of(now),
+        tree::Wanted::of(was, channels::number),
+        tree::Wanted::of(now, channels::number),
     ])));
     database.push(Step::TagNative([was.tag_native, now.tag_native]));
     database.push(Step::Aging([aging(was), aging(now)]));
     for key in keys(&was.stations, &now.stations) {
-        let of = |c: &Config| c.stations.get(&key).map(|n| n.number);
+        let of = |c: &Config| c.stations.get(&key).map(channels::number);
         database.push(Step::Fixed(key, [of(was), of(now)]));
     }
+    database.extend(groups);
     comes.push(Step::Routing([was.routing, now.routing]));
     let (before, after) = (routes(was), routes(now));
     for key in keys(&before, &after) {
@@ -187,6 +204,7 @@ impl Step {
             Step::Rules(p) => differ(p),
             Step::Vlan(_, p) => differ(p),
             Step::Port(_, p) => differ(p),
+            Step::Group(_, p) => differ(p),
             Step::TagNative(p) | Step::Routing(p) => differ(p),
             Step::Tree(p) => differ(p),
             Step::Aging(p) => differ(p),
@@ -203,6 +221,7 @@ impl Step {
             Step::Rules(p) => Step::Rules(Box::new(turn(p))),
             Step::Vlan(vid, p) => Step::Vlan(*vid, turn(p)),
             Step::Port(n, p) => Step::Port(*n, Box::new(turn(p))),
+            Step::Group(n, p) => Step::Group(*n, Box::new(turn(p))),
             Step::TagNative(p) => Step::TagNative(turn(p)),
             Step::Tree(p) => Step::Tree(Box::new(turn(p))),
             Step::Aging(p) => Step::Aging(turn(p)),
@@ -216,7 +235,7 @@ impl Step {
 
     /// Does it. What it has done of it when it fails is undone by its way back.
     pub fn take(&self, switch: &Switch, tree: &Tree, stack: &mut dyn Stack) -> Result<(), String> {
-        let change = |f: &dyn Fn(&mut Database) -> Result<(), tandem_vlans::Refusal>| {
+        let change = |f: &dyn Fn(&mut Database) -> Result<(), Refusal>| {
             switch.change(f).map_err(|e| e.to_string())
         };
         match self {
@@ -235,7 +254,30 @@ impl Step {
                 true => d.remove_vlan(*vid),
                 false => Ok(()),
             }),
-            Step::Port(number, pair) => change(&|d| set_port(d, *number, &pair[1])),
+            Step::Port(number, pair) => {
+                let alone = pair[0].channel.is_some() && pair[1].channel.is_none();
+                change(&|d| {
+                    // a port of the bridge that is new to its spanning tree begins closed
+                    if alone && tree.is_on() {
+                        d.set_state(*number, State::Blocking);
+                    }
+                    set_port(d, *number, &pair[1])
+                })
+            }
+            Step::Group(number, pair) => change(&|d| {
+                let port = port_of_group(*number);
+                match &pair[1] {
+                    Some(of) => {
+                        if !d.ports().contains_key(&port) && tree.is_on() {
+                            d.set_state(port, State::Blocking);
+                        }
+                        set_group(d, *number, of)
+                    }
+                    // on the way back of one that was refused it may not be there
+                    None if d.ports().contains_key(&port) => d.remove_port(port),
+                    None => Ok(()),
+                }
+            }),
             Step::Tree(pair) => tree.configure(&pair[1]),
             Step::TagNative([_, on]) => {
                 switch.change(|d| d.set_tag_native(*on));
@@ -298,24 +340,38 @@ pub(crate) fn mode(port: &Switchport) -> PortMode {
     }
 }
 
-fn set_port(d: &mut Database, number: u16, of: &Interface) -> Result<(), tandem_vlans::Refusal> {
+/// A port as an interface says.
+fn as_set(of: &Interface, port: Port) -> Port {
+    Port {
+        mtu: of.mtu.unwrap_or(1500),
+        up: !of.shutdown,
+        mode: mode(of.switchport.as_ref().unwrap_or(&Switchport::default())),
+        ..port
+    }
+}
+
+fn set_port(d: &mut Database, number: u16, of: &Interface) -> Result<(), Refusal> {
     let there = d.ports().get(&number).cloned();
-    let port = there.ok_or(tandem_vlans::Refusal::NoSuchPort(number))?;
-    d.set_port(
-        number,
-        tandem_vlans::Port {
-            mtu: of.mtu.unwrap_or(1500),
-            up: !of.shutdown,
-            mode: mode(of.switchport.as_ref().unwrap_or(&Switchport::default())),
-            ..port
-        },
-    )
+    let port = there.ok_or(Refusal::NoSuchPort(number))?;
+    d.set_port(number, as_set(of, port))?;
+    d.join(number, of.channel.map(|c| c.number))
+}
+
+fn set_group(d: &mut Database, number: u16, of: &Interface) -> Result<(), Refusal> {
+    let port = Port {
+        name: channel::name(number).to_string(),
+        mac: d.mac(),
+        mtu: 1500,
+        up: true,
+        mode: PortMode::Access(1),
+    };
+    d.set_port(port_of_group(number), as_set(of, port))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tandem_swconfig::{Kind, Name};
+    use tandem_swconfig::Name;
     use tandem_swstack::NEVER;
 
     #[test]

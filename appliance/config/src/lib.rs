@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub mod acl;
+pub mod channel;
 pub mod monitor;
 pub mod name;
 pub mod policy;
@@ -86,7 +87,7 @@ pub struct Interface {
     pub shutdown: bool,
     /// `mtu`, octets of the payload; `None`: 1500.
     pub mtu: Option<u32>,
-    /// A switched port's; `None`: `no switchport`, and always of VLAN and loopback interfaces.
+    /// A switched port's, or port-channel's; `None`: `no switchport`, and always of VLAN and loopback interfaces.
     pub switchport: Option<Switchport>,
     /// `ip address`.
     pub ipv4: Option<Net<Ipv4Addr>>,
@@ -94,7 +95,9 @@ pub struct Interface {
     pub secondary: BTreeSet<Net<Ipv4Addr>>,
     /// `ipv6 address`.
     pub ipv6: BTreeSet<Net<Ipv6Addr>>,
-    /// `spanning-tree …`, of ports alone.
+    /// `channel-group`, of ports alone: what [`Interface::follow`] names is as its port-channel's.
+    pub channel: Option<channel::Channel>,
+    /// `spanning-tree …`, of ports and port-channels.
     pub tree: tree::PortTree,
     /// `ip ospf …`, of routed interfaces alone.
     pub ospf: BTreeSet<routing::AtInterface>,
@@ -111,7 +114,7 @@ impl Interface {
     #[must_use]
     pub fn new(name: &Name) -> Interface {
         Interface {
-            switchport: name.is_port().then(Switchport::default),
+            switchport: name.is_switched().then(Switchport::default),
             ..Interface::default()
         }
     }
@@ -144,7 +147,7 @@ pub struct Config {
     pub hostname: Option<String>,
     /// VLANs beside 1, which is always there, active and called `default`; 1 is here only if something is set of it.
     pub vlans: BTreeMap<u16, Vlan>,
-    /// Interfaces of which something is set; a VLAN interface or loopback that is here exists.
+    /// Interfaces of which something is set; a VLAN interface, loopback or port-channel that is here exists.
     pub interfaces: BTreeMap<Name, Interface>,
     /// `ip routing`.
     pub routing: bool,
@@ -252,7 +255,7 @@ pub trait Engine: Send + Sync {
     /// What was refused, by whom, and what to do, in one line; then everything is as `was` says.
     fn apply(&self, was: &Config, now: &Config) -> Result<(), String>;
 
-    /// How interfaces are: ports, VLAN interfaces, loopbacks.
+    /// How interfaces are: ports, port-channels, VLAN interfaces, loopbacks.
     fn links(&self) -> Vec<Link>;
 
     /// The MAC address table.

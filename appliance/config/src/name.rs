@@ -6,6 +6,8 @@ use std::fmt;
 /// What an interface is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// `Port-channelN`.
+    PortChannel,
     /// A port of 1 Gb/s, or of a speed that is not known: `GigabitEthernet1/0/N`.
     Gigabit,
     /// Of 10 Gb/s: `TenGigabitEthernet1/0/N`.
@@ -16,8 +18,6 @@ pub enum Kind {
     FortyGigabit,
     /// Of 100 Gb/s or more: `HundredGigE1/0/N`.
     HundredGig,
-    /// `Port-channelN`.
-    PortChannel,
     /// `LoopbackN`.
     Loopback,
     /// `VlanN`.
@@ -90,6 +90,12 @@ impl Name {
         self.kind.is_port()
     }
 
+    /// May it be in VLANs: a port, or a port-channel?
+    #[must_use]
+    pub fn is_switched(&self) -> bool {
+        self.is_port() || self.kind == Kind::PortChannel
+    }
+
     /// `Gi1/0/1`, `Vl10`.
     #[must_use]
     pub fn short(&self) -> String {
@@ -129,5 +135,11 @@ mod tests {
         );
         assert!(port.is_port() && !vlan.is_port());
         assert!(port < vlan, "ports stand before VLAN interfaces");
+        let channel = Name {
+            kind: Kind::PortChannel,
+            number: 1,
+        };
+        assert!(channel < port, "and port-channels before ports, as in IOS");
+        assert!(channel.is_switched() && !channel.is_port() && !vlan.is_switched());
     }
 }

@@ -87,6 +87,8 @@ pub enum State {
 pub struct PortView {
     /// Which one.
     pub name: Name,
+    /// Its number in the tree: not in every case that of its name.
+    pub number: u16,
     /// Its role.
     pub role: Role,
     /// Its state.

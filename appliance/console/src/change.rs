@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use tandem_swconfig::{
-    Config, Interface, Mode as PortMode, Name, Net, Route, Switchport, Via, Vlan,
+    Config, Interface, Kind, Mode as PortMode, Name, Net, Route, Switchport, Via, Vlan,
 };
 use tandem_swgrammar::{Arg, Form, Id, Mode, Parsed};
 
@@ -236,12 +236,18 @@ fn interface(config: &mut Config, name: Name, form: Form) -> Result<Done, String
         Form::No if name.is_port() => {
             return Err("% Removal of physical interfaces is not permitted".into());
         }
-        Form::No => drop(config.interfaces.remove(&name)),
+        Form::No => {
+            config.interfaces.remove(&name);
+            if name.kind == Kind::PortChannel {
+                done.notes = crate::channel::removed(config, name.number);
+            }
+        }
         Form::Default => {
             if name.is_port() {
                 config.interfaces.remove(&name);
             } else if let Some(interface) = config.interfaces.get_mut(&name) {
                 *interface = Interface::new(&name);
+                crate::channel::keep(config, &name, &Interface::new(&name))?;
             }
             done.notes
                 .push(format!("Interface {name} set to default configuration"));
@@ -318,12 +324,17 @@ fn of_interface(
                 text.map(|t| t.chars().take(240).collect::<String>().trim_end().into());
         }
         Id::Shutdown => set.shutdown = plain,
+        Id::ChannelGroup => {
+            notes.extend(crate::channel::of_interface(
+                config, name, &mut set, parsed,
+            )?);
+        }
         Id::ServicePolicy => crate::policy::of_interface(name, &mut set.policy, parsed)?,
         Id::Storm => crate::monitor::storm(name, &mut set.storm, parsed)?,
         Id::IpGroup | Id::Ipv6Group => crate::acl::of_interface(name, &mut set.groups, parsed)?,
         Id::Mtu => set.mtu = parsed.number().filter(|n| plain && *n != 1500),
         Id::Switchport => {
-            if !name.is_port() {
+            if !name.is_switched() {
                 return Err(format!("% Command rejected: {name} not a switching port."));
             }
             if parsed.form == Form::No {
@@ -377,6 +388,7 @@ fn of_interface(
         Id::Ipv6Address => ipv6_address(config, name, &mut set, parsed)?,
         _ => return Err(INTERNAL.into()),
     }
+    crate::channel::keep(config, name, &set)?;
     if name.is_port() && set == Interface::new(name) {
         config.interfaces.remove(name);
     } else {

@@ -32,6 +32,7 @@ use tandem_swsecret::Gate;
 
 mod acl;
 pub mod change;
+mod channel;
 mod files;
 pub mod load;
 mod monitor;

@@ -2,7 +2,7 @@
 //! `monitor session` and `storm-control`: what they make of a configuration, and the lines that say it.
 
 use tandem_swconfig::monitor::{Level, Session, Storm, Ways};
-use tandem_swconfig::{Config, Name};
+use tandem_swconfig::{Config, Kind, Name};
 use tandem_swgrammar::{Form, Id, Parsed};
 
 use crate::change::INTERNAL;
@@ -103,6 +103,9 @@ fn percent(text: &str) -> Option<u32> {
 
 /// `storm-control` of a port.
 pub(crate) fn storm(name: &Name, storm: &mut Storm, parsed: &Parsed) -> Result<(), String> {
+    if name.kind == Kind::PortChannel {
+        return Err(format!("% {name} has no storm-control: ports have"));
+    }
     if !name.is_port() {
         return Err(format!("% Command rejected: {name} not a switching port."));
     }

@@ -3,7 +3,7 @@
 
 use tandem_swconfig::acl::words::DSCP;
 use tandem_swconfig::policy::{Class, DEFAULT, Match, Police, Policy};
-use tandem_swconfig::{Config, Name};
+use tandem_swconfig::{Config, Kind, Name};
 use tandem_swgrammar::{Form, Id, Parsed};
 
 use crate::change::{Done, INTERNAL, Scope};
@@ -142,6 +142,9 @@ pub(crate) fn of_interface(
     policy: &mut Option<String>,
     parsed: &Parsed,
 ) -> Result<(), String> {
+    if port.kind == Kind::PortChannel {
+        return Err(format!("% {port} has no policy: ports have"));
+    }
     if !port.is_port() {
         return Err(format!("% Command rejected: {port} not a switching port."));
     }

@@ -183,6 +183,12 @@ pub fn interface(name: &Name, set: &Interface) -> Block {
 }
 
 fn of_interface(id: Id, name: &Name, set: &Interface) -> Vec<String> {
+    if set.channel.is_some() && crate::channel::says_its_channel(id) {
+        return Vec::new();
+    }
+    if id == Id::ChannelGroup {
+        return set.channel.iter().map(crate::channel::line).collect();
+    }
     if matches!(id, Id::IpGroup | Id::Ipv6Group) {
         return crate::acl::group_lines(id, &set.groups);
     }
@@ -196,7 +202,7 @@ fn of_interface(id: Id, name: &Name, set: &Interface) -> Vec<String> {
     let one = |text: Option<String>| text.into_iter().collect();
     let Some(port) = &set.switchport else {
         return match id {
-            Id::Switchport if name.is_port() => vec!["no switchport".into()],
+            Id::Switchport if name.is_switched() => vec!["no switchport".into()],
             Id::IpAddress => {
                 let said = |n: &tandem_swconfig::Net<Ipv4Addr>, tail| {
                     format!(

@@ -220,7 +220,7 @@ fn passive_default(all: &mut BTreeSet<Setting>, on: bool) -> Result<(), String> 
 }
 
 fn passive(all: &mut BTreeSet<Setting>, name: Name, on: bool) -> Result<(), String> {
-    if name.is_port() {
+    if name.is_switched() {
         return Err(format!(
             "% {name} is a switched port: its VLAN's interface routes"
         ));
@@ -285,7 +285,7 @@ fn neighbour(all: &mut BTreeSet<Setting>, parsed: &Parsed) -> Result<(), String>
         Id::PeerMultihop => Peer::EbgpMultihop(small(first.or(Some(1)))?),
         Id::PeerSource => {
             let name = parsed.interfaces().first().copied();
-            if name.is_some_and(|n| n.is_port()) {
+            if name.is_some_and(|n| n.is_switched()) {
                 return Err("% A switched port has no address: its VLAN's interface has".into());
             }
             Peer::UpdateSource(name.unwrap_or(Name {

@@ -10,6 +10,7 @@ use tandem_swgrammar::{Id, Parsed};
 use crate::{STARTUP, Store as _, Switch, load, render};
 
 mod acl;
+mod channel;
 mod interfaces;
 mod ip;
 mod ipif;
@@ -38,7 +39,8 @@ impl State {
     }
 }
 
-/// All interfaces: VLAN interfaces first, as IOS has them, then ports, then loopbacks.
+/// All interfaces: VLAN interfaces first, as IOS has them, then ports, port-channels, loopbacks. A port of a port-channel that
+/// is shut down is so itself.
 pub(crate) fn states(switch: &Switch) -> Vec<State> {
     let mut links: BTreeMap<Name, Link> = switch.links().into_iter().map(|l| (l.name, l)).collect();
     let mut names: BTreeSet<Name> = switch.engine.ports().into_iter().collect();
@@ -47,11 +49,21 @@ pub(crate) fn states(switch: &Switch) -> Vec<State> {
         .into_iter()
         .map(|name| State {
             name,
-            set: switch.config.interface(&name),
+            set: {
+                let mut set = switch.config.interface(&name);
+                let channel = switch.config.channel_of(&name);
+                set.shutdown |= channel.is_some_and(|(_, i)| i.shutdown);
+                set
+            },
             link: links.remove(&name),
         })
         .collect();
-    states.sort_by_key(|s| s.name.kind != tandem_swconfig::Kind::Vlan);
+    states.sort_by_key(|s| match s.name.kind {
+        tandem_swconfig::Kind::Vlan => 0,
+        tandem_swconfig::Kind::PortChannel => 2,
+        tandem_swconfig::Kind::Loopback => 3,
+        _ => 1,
+    });
     states
 }
 
@@ -104,11 +116,12 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
         }
         Id::ShowStatus => ports::status(&chosen(switch, parsed), &tree::err_disabled(switch)),
         Id::ShowSwitchport => ports::switchport(switch, &chosen(switch, parsed)),
+        Id::ShowEtherchannel => channel::summary(switch, parsed),
         Id::ShowTrunk => ports::trunk(switch, &chosen(switch, parsed)),
         Id::ShowDescription => interfaces::description(&chosen(switch, parsed)),
         Id::ShowInterfaces => match one {
             Some(name) if !known(switch, &name) => unknown(&name),
-            _ => interfaces::long(&chosen(switch, parsed)),
+            _ => interfaces::long(switch, &chosen(switch, parsed)),
         },
         Id::ShowIpBrief => interfaces::ip_brief(&states(switch)),
         Id::ShowIpInterface => ipif::interfaces(switch, parsed),

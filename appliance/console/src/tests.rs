@@ -11,6 +11,7 @@ use crate::session::{Door, Session};
 use crate::{Store, Switch, lock};
 
 mod acl;
+mod channel;
 mod everyday;
 mod files;
 mod lines;
@@ -103,15 +104,12 @@ impl Engine for FakeEngine {
         Ok(())
     }
 
-    /// Odd ports have carrier; VLAN interfaces have.
+    /// Odd ports have carrier, and port-channels with such; VLAN interfaces have.
     fn links(&self) -> Vec<Link> {
         let fake = self.0.lock().unwrap();
-        let vlans = fake
-            .applied
-            .last()
-            .map(|c| c.interfaces.clone())
-            .unwrap_or_default();
-        let names = vlans.into_keys().filter(|n| n.kind == Kind::Vlan);
+        let of = fake.applied.last().cloned().unwrap_or_default();
+        let above = |n: &Name| matches!(n.kind, Kind::Vlan | Kind::PortChannel);
+        let names = of.interfaces.keys().copied().filter(above);
         let link = |name: Name| Link {
             name,
             linux: if name.is_port() {
@@ -120,7 +118,11 @@ impl Engine for FakeEngine {
                 format!("vlan{}", name.number)
             },
             mac: [2, 0, 0, 0, u8::from(!name.is_port()), name.number as u8],
-            carrier: !name.is_port() || name.number % 2 == 1,
+            carrier: match name.kind {
+                Kind::Vlan => true,
+                Kind::PortChannel => of.members(name.number).any(|n| n.number % 2 == 1),
+                _ => name.number % 2 == 1,
+            },
             speed: match name.kind {
                 Kind::TenGigabit => 10_000,
                 Kind::Gigabit => 1000,

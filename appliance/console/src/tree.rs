@@ -53,7 +53,7 @@ pub(crate) fn of_interface(
     tree: &mut PortTree,
     parsed: &Parsed,
 ) -> Result<(), String> {
-    if !name.is_port() {
+    if !name.is_switched() {
         return Err(format!("% Command rejected: {name} not a switching port."));
     }
     let plain = parsed.form == Form::Plain;

@@ -37,7 +37,8 @@ def vlans(facts, texts):
         got = {row["vlan_id"]: (row["vlan_name"], row["status"], row["interfaces"]) for row in of(texts, command)}
         want = {}
         for number, vlan in facts["vlans"].items():
-            ports = [i["short"] for i in facts["interfaces"] if i["access"] and i["vlan"] == int(number)]
+            ports = [i["short"] for i in facts["interfaces"] if i["access"] and i["vlan"] == int(number)
+                     and not i["channel"]]
             want[number] = (vlan["name"], "suspended" if vlan["suspended"] else "active", ports)
         same(command, got, want)
 
@@ -67,7 +68,7 @@ def tree(facts, texts):
 
 def status(facts, texts):
     got = {row["port"]: row for row in of(texts, "show interfaces status")}
-    want = [i for i in facts["interfaces"] if i["port"]]
+    want = [i for i in facts["interfaces"] if i["switched"]]
     same("show interfaces status", set(got), {i["short"] for i in want})
     for i in want:
         row = got[i["short"]]
@@ -89,7 +90,7 @@ def numbers(parts):
 
 def switchport(facts, texts):
     got = {row["interface"]: row for row in of(texts, "show interfaces switchport")}
-    want = [i for i in facts["interfaces"] if i["port"]]
+    want = [i for i in facts["interfaces"] if i["switched"]]
     same("show interfaces switchport", set(got), {i["short"] for i in want})
     for i in want:
         row = got[i["short"]]
@@ -98,14 +99,30 @@ def switchport(facts, texts):
             same(what, row["switchport"], "Disabled")
             continue
         mode = "static access" if i["access"] else "trunk"
+        member = f" (member of bundle Po{i['channel']})" if i["channel"] else ""
         same(what, [row["switchport"], row["admin_mode"], row["mode"], row["access_vlan"], row["native_vlan"]],
-             ["Enabled", mode, mode if i["up"] else "down", str(i["vlan"]), str(i["native"])])
+             ["Enabled", mode, (mode if i["up"] else "down") + member, str(i["vlan"]), str(i["native"])])
         if i["allowed"] is None:
             same(what, row["trunking_vlans"], ["ALL"])
         elif not i["allowed"]:
             same(what, row["trunking_vlans"], ["NONE"])
         else:
             same(what, numbers(row["trunking_vlans"]), set(i["allowed"]))
+
+
+def channels(facts, texts):
+    got = {row["group"]: (row["bundle_name"], row["bundle_status"], row["bundle_protocol"],
+                          list(zip(row["member_interface"], row["member_interface_status"])))
+           for row in of(texts, "show etherchannel summary")}
+    want = {}
+    for i in facts["interfaces"]:
+        if i["short"].startswith("Po"):
+            number = int(i["short"][2:])
+            ports = [p for p in facts["interfaces"] if p["channel"] == number]
+            protocol = "LACP" if any(p["lacp"] for p in ports) else "-"
+            want[str(number)] = (i["short"], "SU" if i["up"] else "SD", protocol,
+                                 [(p["short"], "P" if p["up"] else "D") for p in ports])
+    same("show etherchannel summary", got, want)
 
 
 def descriptions(facts, texts):
@@ -174,7 +191,8 @@ def lists(facts, texts):
     same("show access-lists", got, sorted(facts["lists"]))
 
 
-CHECKS = (box, lists, vlans, interfaces, tree, status, switchport, descriptions, briefs, stations, routes, version)
+CHECKS = (box, lists, vlans, interfaces, tree, status, switchport, channels, descriptions, briefs, stations, routes,
+          version)
 
 
 def main():

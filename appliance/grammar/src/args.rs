@@ -27,12 +27,14 @@ impl Ports {
         found.map(|(name, _)| *name)
     }
 
-    /// The kinds of interface that may be typed.
+    /// The kinds of interface that may be typed in a place.
     #[must_use]
-    pub fn kinds(&self, only_ports: bool) -> BTreeSet<What> {
+    pub fn kinds(&self, place: Kind) -> BTreeSet<What> {
         let mut kinds: BTreeSet<What> = self.ports.iter().map(|(n, _)| n.kind).collect();
-        if !only_ports {
-            kinds.extend([What::Vlan, What::Loopback]);
+        match place {
+            Kind::Port => {}
+            Kind::Switched => kinds.extend([What::PortChannel]),
+            _ => kinds.extend([What::PortChannel, What::Vlan, What::Loopback]),
         }
         kinds
     }
@@ -61,6 +63,8 @@ pub enum Kind {
     Interface,
     /// A port.
     Port,
+    /// A port, or a port-channel.
+    Switched,
     /// `gi1/0/1 - 4 , gi1/0/7`, to the end of the line.
     Range,
     /// `0011.2233.4455`.
@@ -134,7 +138,7 @@ impl Kind {
             Kind::Area => "<0-4294967295>".into(),
             Kind::Address6 => "X:X:X:X::X".into(),
             Kind::Prefix6 => "X:X:X:X::X/<0-128>".into(),
-            Kind::Interface | Kind::Port => "INTERFACE".into(),
+            Kind::Interface | Kind::Port | Kind::Switched => "INTERFACE".into(),
             Kind::Mac => "H.H.H".into(),
             Kind::File => "flash:".into(),
             Kind::Line => "LINE".into(),
@@ -155,7 +159,7 @@ impl Kind {
             Kind::Area => "OSPF area, as a number or an address",
             Kind::Address6 => "IPv6 address",
             Kind::Prefix6 => "IPv6 prefix",
-            Kind::Interface | Kind::Port => "Interface",
+            Kind::Interface | Kind::Port | Kind::Switched => "Interface",
             Kind::Range => "Interfaces, as gi1/0/1 - 4 , gi1/0/7",
             Kind::Mac => "48 bit MAC address",
             Kind::Word => "A word",
@@ -186,8 +190,7 @@ impl Kind {
             Kind::Area => one(area(text).map(Arg::Number)),
             Kind::Address6 => one(text.parse().ok().map(Arg::Address6)),
             Kind::Prefix6 => one(prefix6(text).map(Arg::Prefix6)),
-            Kind::Interface => interface(words, ports, false),
-            Kind::Port => interface(words, ports, true),
+            Kind::Interface | Kind::Port | Kind::Switched => interface(words, ports, self),
             Kind::Range => match range(words, ports) {
                 Ok(names) => Take::Is(words.len(), Arg::Interfaces(names)),
                 Err(at) => Take::No(at),
@@ -338,19 +341,19 @@ fn unit(kind: What, text: &str) -> Option<u16> {
 }
 
 /// `gi1/0/1`, `GigabitEthernet 1/0/1`, `swp1`
-fn interface(words: &[Word<'_>], ports: &Ports, only_ports: bool) -> Take {
+fn interface(words: &[Word<'_>], ports: &Ports, place: Kind) -> Take {
     let Some(word) = words.first() else {
         return Take::No(0);
     };
     if let Some(name) = ports.linux(word.text) {
-        if only_ports && !name.is_port() {
+        if !ports.kinds(place).contains(&name.kind) {
             return Take::No(word.at);
         }
         return Take::Is(1, Arg::Interface(name));
     }
     let split = word.text.find(|c: char| c.is_ascii_digit());
     let (letters, digits) = word.text.split_at(split.unwrap_or(word.text.len()));
-    let Some(kind) = kind(letters, &ports.kinds(only_ports)) else {
+    let Some(kind) = kind(letters, &ports.kinds(place)) else {
         return Take::No(word.at);
     };
     let (used, digits, at) = if digits.is_empty() {
@@ -403,7 +406,7 @@ fn range(words: &[Word<'_>], ports: &Ports) -> Result<Vec<Name>, usize> {
     let mut rest: &[Word<'_>] = &parts;
     loop {
         let at = rest.first().map_or(end, |w| w.at);
-        let first = match interface(rest, ports, false) {
+        let first = match interface(rest, ports, Kind::Interface) {
             Take::Is(used, Arg::Interface(name)) => {
                 rest = rest.get(used..).unwrap_or_default();
                 name
@@ -420,13 +423,15 @@ fn range(words: &[Word<'_>], ports: &Ports) -> Result<Vec<Name>, usize> {
                         2,
                         u16::try_from(n).ok().map(|number| Name { number, ..first }),
                     ),
-                    None => match interface(rest.get(1..).unwrap_or_default(), ports, false) {
-                        Take::Is(used, Arg::Interface(name)) => (1 + used, Some(name)),
-                        _ => (
-                            2,
-                            unit(first.kind, w.text).map(|number| Name { number, ..first }),
-                        ),
-                    },
+                    None => {
+                        match interface(rest.get(1..).unwrap_or_default(), ports, Kind::Interface) {
+                            Take::Is(used, Arg::Interface(name)) => (1 + used, Some(name)),
+                            _ => (
+                                2,
+                                unit(first.kind, w.text).map(|number| Name { number, ..first }),
+                            ),
+                        }
+                    }
                 },
                 None => return Err(end),
             };

@@ -3,7 +3,7 @@
 //!
 //! A pattern's small words are keywords, `{a|b}` is one of them, `[a]` may be left out, `(a|b)` are
 //! some of them in any order, each once at most; what is typed for the rest:
-//! `VLAN`, `VLANS`, `ADDRESS`, `MASK`, `WILDMASK` (its bits turned), `AREA`, `ADDRESS6`, `PREFIX6`, `INTERFACE`, `PORT`, `RANGE`, `MAC`, `WORD`, `FILE`, `LINE`
+//! `VLAN`, `VLANS`, `ADDRESS`, `MASK`, `WILDMASK` (its bits turned), `AREA`, `ADDRESS6`, `PREFIX6`, `INTERFACE`, `PORT`, `SWITCHED` (a port or a port-channel), `RANGE`, `MAC`, `WORD`, `FILE`, `LINE`
 //! (to the end), `<1-255>`, and a line of an access list: `RULE1` of a standard one, `RULE2` of an extended one, `RULE6` of IPv6.
 
 /// Where a command may be typed.
@@ -101,6 +101,7 @@ pub enum Id {
     NativeVlan,
     AllowedVlans,
     SwitchportMode,
+    ChannelGroup,
     Mtu,
     IpAddress,
     Ipv6Address,
@@ -147,6 +148,7 @@ pub enum Id {
     ShowStatus,
     ShowSwitchport,
     ShowTrunk,
+    ShowEtherchannel,
     ShowDescription,
     ShowIpBrief,
     ShowIpv6Brief,
@@ -402,7 +404,7 @@ pub static COMMANDS: &[Command] = &[
         "police [<8000-4294967295> [<9238-512000000>] [conform-action transmit] [exceed-action drop]]",
         "bits each second, and octets at once, of a class at a port; what is beyond is dropped"),
     set(Id::Interface, CONFIG, "interface INTERFACE", "interface INTERFACE",
-        "goes to an interface; makes a VLAN interface or a loopback. After `default`: as out of the box"),
+        "goes to an interface; makes a VLAN interface, a loopback or a port-channel. After `default`: as out of the box"),
     set(Id::InterfaceRange, CONFIG, "interface range RANGE", "", "goes to many interfaces; a command there holds for all or none"),
     set(Id::Description, INTERFACE, "description LINE", "description [LINE]", "what an interface is for"),
     Command { id: Id::Switchport, modes: INTERFACE, level: 15, line: "switchport", no: "switchport", default: Undo::AsSet,
@@ -423,6 +425,9 @@ pub static COMMANDS: &[Command] = &[
     set(Id::ServicePolicy, INTERFACE, "service-policy input WORD", "service-policy input [WORD]", "a policy of what comes in by a port"),
     set(Id::Storm, INTERFACE, "storm-control {broadcast|multicast|unicast} level {pps <1-4294967295>|bps <8000-4294967295>|WORD}",
         "storm-control {broadcast|multicast|unicast} level", "how much may come in: a percentage of the port's speed, frames or bits each second; what is beyond is dropped"),
+    set(Id::ChannelGroup, INTERFACE, "channel-group <1-128> mode {on|active|passive|desirable|auto}",
+        "channel-group [<1-128> [mode {on|active|passive|desirable|auto}]]",
+        "a port is in a port-channel, which is made if it is not there: its VLANs, MTU and spanning tree are the port-channel's"),
     set(Id::Shutdown, INTERFACE, "shutdown", "shutdown", "an interface is down"),
     set(Id::TreePortfast, INTERFACE, "spanning-tree portfast", "spanning-tree portfast",
         "hosts are behind a port: it forwards at once, until a BPDU comes"),
@@ -496,8 +501,8 @@ pub static COMMANDS: &[Command] = &[
         "a static route by a gateway, or to nowhere; with a distance"),
     set(Id::Ipv6Route, CONFIG, "ipv6 route PREFIX6 {ADDRESS6|null0} [<1-254>]", "ipv6 route PREFIX6 [{ADDRESS6|null0} [<1-254>]]",
         "the same for IPv6"),
-    set(Id::Station, CONFIG, "mac address-table static MAC vlan VLAN interface PORT",
-        "mac address-table static MAC vlan VLAN [interface PORT]", "a station behind a port, whatever the port hears"),
+    set(Id::Station, CONFIG, "mac address-table static MAC vlan VLAN interface SWITCHED",
+        "mac address-table static MAC vlan VLAN [interface SWITCHED]", "a station behind a port, whatever the port hears"),
     set(Id::Banner, CONFIG, "banner {motd|login} LINE", "banner {motd|login} [LINE]",
         "what is shown to who comes in: its first character ends it, on this line or a later one"),
     set(Id::Line, CONFIG, "line {console <0-0>|vty <0-15> [<0-15>]}", "line {console <0-0>|vty <0-15> [<0-15>]}",
@@ -548,7 +553,7 @@ pub static COMMANDS: &[Command] = &[
     act(Id::Verify, EXEC, 15, "verify /md5 FILE", "a file's MD5"),
     act(Id::Delete, EXEC, 15, "delete [/force] FILE", "removes a file"),
     act(Id::Erase, EXEC, 15, "erase startup-config", "the next boot is as out of the box"),
-    act(Id::ClearStations, EXEC, 15, "clear mac address-table dynamic [vlan VLAN|interface PORT]", "forgets learned stations"),
+    act(Id::ClearStations, EXEC, 15, "clear mac address-table dynamic [vlan VLAN|interface SWITCHED]", "forgets learned stations"),
     act(Id::ClearCounters, EXEC, 15, "clear counters [INTERFACE]", "interfaces count from here on"),
     act(Id::ClearArp, EXEC, 15, "clear arp-cache", "neighbours are asked for again"),
     act(Id::ClearBgp, EXEC, 15, "clear ip bgp {*|ADDRESS}", "sessions with neighbours of BGP begin anew"),
@@ -584,12 +589,13 @@ pub static COMMANDS: &[Command] = &[
     act(Id::ShowStatus, EXEC, 1, "show interfaces [INTERFACE] status", "ports in short"),
     act(Id::ShowSwitchport, EXEC, 1, "show interfaces [INTERFACE] switchport", "VLANs of ports"),
     act(Id::ShowTrunk, EXEC, 1, "show interfaces [INTERFACE] trunk", "trunks"),
+    act(Id::ShowEtherchannel, EXEC, 1, "show etherchannel [<1-128>] summary", "port-channels and their ports"),
     act(Id::ShowDescription, EXEC, 1, "show interfaces [INTERFACE] description", "descriptions"),
     act(Id::ShowInterfaces, EXEC, 1, "show interfaces [INTERFACE]", "interfaces at length"),
     act(Id::ShowIpBrief, EXEC, 1, "show ip interface brief", "IPv4 addresses"),
     act(Id::ShowIpInterface, EXEC, 1, "show ip interface [INTERFACE]", "IPv4 addresses and access lists of interfaces"),
     act(Id::ShowIpv6Brief, EXEC, 1, "show ipv6 interface brief", "IPv6 addresses"),
-    act(Id::ShowStations, EXEC, 1, "show mac address-table [dynamic|static] [vlan VLAN|interface PORT|address MAC]", "stations"),
+    act(Id::ShowStations, EXEC, 1, "show mac address-table [dynamic|static] [vlan VLAN|interface SWITCHED|address MAC]", "stations"),
     act(Id::ShowAging, EXEC, 1, "show mac address-table aging-time", "after how long they are forgotten"),
     act(Id::ShowTree, EXEC, 1, "show spanning-tree [vlan VLAN]", "the spanning tree: its root, and what ports do"),
     act(Id::ShowTreePort, EXEC, 1, "show spanning-tree interface PORT", "the same of a port"),

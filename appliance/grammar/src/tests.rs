@@ -279,6 +279,7 @@ fn what_may_follow() {
         [
             "GigabitEthernet",
             "Loopback",
+            "Port-channel",
             "TenGigabitEthernet",
             "Vlan",
             "range"
@@ -287,6 +288,16 @@ fn what_may_follow() {
     assert_eq!(next(Mode::Config, "interface gig"), ["GigabitEthernet"]);
     assert_eq!(next(Mode::Config, "interface gi "), ["<1/0/1-1/0/8>"]);
     assert_eq!(next(Mode::Config, "interface vlan "), ["<1-4094>"]);
+    assert_eq!(next(Mode::Config, "interface po "), ["<1-128>"]);
+    assert_eq!(
+        next(Mode::Exec, "show mac address-table interface "),
+        ["GigabitEthernet", "Port-channel", "TenGigabitEthernet"]
+    );
+    let source = "monitor session 1 source interface ";
+    assert_eq!(
+        next(Mode::Config, source),
+        ["GigabitEthernet", "TenGigabitEthernet"]
+    );
     // of the mode above, once something of it is typed
     assert!(!next(Mode::Interface, "").contains(&"hostname".into()));
     assert_eq!(next(Mode::Interface, "host"), ["hostname"]);

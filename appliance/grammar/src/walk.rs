@@ -434,8 +434,8 @@ impl Walked<'_> {
                     let before = at.path.tokens.get(..at.token).unwrap_or_default();
                     add(key, words::help(before, key), true);
                 }
-                Some(Token::Arg(kind @ (Kind::Interface | Kind::Port))) => {
-                    for k in ports.kinds(*kind == Kind::Port) {
+                Some(Token::Arg(place @ (Kind::Interface | Kind::Port | Kind::Switched))) => {
+                    for k in ports.kinds(*place) {
                         add(k.word(), words::interface(k), true);
                     }
                 }
@@ -562,6 +562,7 @@ fn token(word: &'static str) -> Token {
         "PREFIX6" => Kind::Prefix6,
         "INTERFACE" => Kind::Interface,
         "PORT" => Kind::Port,
+        "SWITCHED" => Kind::Switched,
         "RANGE" => Kind::Range,
         "MAC" => Kind::Mac,
         "WORD" => Kind::Word,

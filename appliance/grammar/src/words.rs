@@ -130,6 +130,17 @@ pub(crate) static WORDS: &[(&str, &str)] = &[
     ("level", "Set storm suppression level on this interface"),
     ("pps", "Frames per second"),
     ("bps", "Bits per second"),
+    // port-channels
+    ("channel-group", "Etherchannel/port bundling configuration"),
+    ("NUMBER mode", "Etherchannel Mode of the interface"),
+    ("on", "Enable Etherchannel only"),
+    ("mode active", "Enable LACP unconditionally"),
+    ("passive", "Enable LACP only if a LACP device is detected (not there)"),
+    ("desirable", "Enable PAgP unconditionally (not there)"),
+    ("auto", "Enable PAgP only if a PAgP device is detected (not there)"),
+    ("etherchannel", "EtherChannel information"),
+    ("etherchannel summary", "One-line summary per channel-group"),
+    ("NUMBER summary", "One-line summary per channel-group"),
     // the spanning tree's
     ("spanning-tree", "Spanning Tree Subsystem"),
     ("spanning-tree mode", "Spanning tree operating mode"),
@@ -335,6 +346,7 @@ pub(crate) fn entry(before: &[Token], key: &str) -> Option<&'static (&'static st
         Some(Token::Arg(crate::args::Kind::Interface)) => "INTERFACE",
         Some(Token::Arg(crate::args::Kind::Vlan)) => "VLAN",
         Some(Token::Arg(crate::args::Kind::Word)) => "WORD",
+        Some(Token::Arg(crate::args::Kind::Number(..))) => "NUMBER",
         Some(Token::Arg(crate::args::Kind::Address)) => "ADDRESS",
         _ => "",
     };

@@ -370,6 +370,9 @@ fn check(now: &Config, ports: &[Name]) -> Result<(), String> {
     let not = |what: &str| Err(format!("engine kernel has no {what} yet: engine chip has"));
     let any = |f: &dyn Fn(&Interface) -> bool| now.interfaces.values().any(f);
     tree::check(now, ports)?;
+    if now.interfaces.keys().any(|n| n.kind == Kind::PortChannel) {
+        return not("port-channels");
+    }
     if any(&|i| i.groups != Groups::default()) {
         return not("access lists at interfaces");
     }

@@ -140,7 +140,7 @@ pub fn plan(config: &Config, ports: &[Name]) -> Plan {
         routing: config.routing,
         routes: tandem_swstack::routes(config),
         protocols: tandem_swfrr::lines(config),
-        tree: tree::Wanted::of(config),
+        tree: tree::Wanted::of(config, |name| name.number),
         ports,
         devices,
     }

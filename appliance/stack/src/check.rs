@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tandem_swconfig::{Config, Interface, Kind, Name, Switchport, Via};
+use tandem_swconfig::{Config, Interface, Kind, Name, Switchport, Via, channel};
 
 /// VLAN ids that there are.
 const IDS: std::ops::RangeInclusive<u16> = 1..=4094;
@@ -53,9 +53,6 @@ fn interface(engine: &str, name: &Name, of: &Interface) -> Result<(), String> {
         ));
     }
     match (name.kind, &of.switchport) {
-        (Kind::PortChannel, _) => Err(format!(
-            "{name}: engine {engine} has no groups of ports yet"
-        )),
         (Kind::Vlan, _) => vlan(name.number),
         (Kind::Loopback, _) => Ok(()),
         (_, None) => Err(format!(
@@ -64,6 +61,9 @@ fn interface(engine: &str, name: &Name, of: &Interface) -> Result<(), String> {
         (_, Some(_)) if !addresses(of).is_empty() => Err(format!(
             "{name}: a switched port has no address: its VLAN's interface has"
         )),
+        (kind, _) if of.channel.is_some() && !kind.is_port() => {
+            Err(format!("{name}: only ports are in port-channels"))
+        }
         (
             _,
             Some(Switchport {
@@ -76,6 +76,37 @@ fn interface(engine: &str, name: &Name, of: &Interface) -> Result<(), String> {
             let all = allowed.iter().flatten();
             all.chain([access, native]).try_for_each(|vid| vlan(*vid))
         }
+    }
+}
+
+/// A port that is in a port-channel, or is to be.
+fn member(config: &Config, name: &Name, of: &Interface) -> Result<(), String> {
+    let Some(set) = of.channel else { return Ok(()) };
+    let group = channel::name(set.number);
+    let Some((_, its)) = config.channel_of(name) else {
+        return Err(format!("{name}: there is no {group}"));
+    };
+    if !of.follows(its) {
+        return Err(format!(
+            "{name}: VLANs, MTU and spanning tree are those of {group}"
+        ));
+    }
+    if config.members(set.number).nth(channel::MEMBERS).is_some() {
+        return Err(format!(
+            "{group} has {} ports, which is the most",
+            channel::MEMBERS
+        ));
+    }
+    let mut all = config.members(set.number);
+    let other = |n: &Name| {
+        let theirs = config.interface(n).channel;
+        theirs.is_some_and(|c| c.mode != set.mode)
+    };
+    match all.find(other) {
+        Some(other) => Err(format!(
+            "{name} is in {group} by another mode than {other}: a port-channel has one"
+        )),
+        None => Ok(()),
     }
 }
 
@@ -100,6 +131,7 @@ pub fn check(config: &Config, ports: &[Name], engine: &str) -> Result<(), String
             there(name)?;
         }
         interface(engine, name, of)?;
+        member(config, name, of)?;
         for (address, prefix) in addresses(of) {
             let net = network(address, prefix)?;
             let mut others = nets.iter().filter(|(_, other)| *other != name);
@@ -130,7 +162,15 @@ pub fn check(config: &Config, ports: &[Name], engine: &str) -> Result<(), String
     }
     for ((vid, mac), name) in &config.stations {
         vlan(*vid)?;
-        there(name)?;
+        match name.kind {
+            Kind::PortChannel if config.interfaces.contains_key(name) => {}
+            _ => there(name)?,
+        }
+        if let Some((group, _)) = config.channel_of(name) {
+            return Err(format!(
+                "{name} is in {group}: a station set by hand is behind that"
+            ));
+        }
         if mac[0] & 1 != 0 || *mac == [0; 6] {
             return Err(format!("{mac:02x?} is no station"));
         }

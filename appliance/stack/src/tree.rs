@@ -18,7 +18,7 @@ use tandem_linux::clock;
 use tandem_linux::eventfd::EventFd;
 use tandem_rstp::{Action, Bridge, Link, PointToPoint, PortConfig, PortState, Role};
 use tandem_swconfig::tree::{self, PortTree};
-use tandem_swconfig::{Config, Interface, Mode, Name};
+use tandem_swconfig::{Config, Interface, Mode, Name, channel};
 
 /// What waits for the chip for so long is out of date, ns.
 const PATIENCE: u64 = 2_000_000_000;
@@ -32,12 +32,16 @@ pub struct Wanted {
     pub tree: tree::Tree,
     /// Of ports that are not out of the box: what is set, and whether they are shut down.
     pub ports: BTreeMap<u16, (PortTree, bool)>,
+    /// Port-channels, each one port of the tree: what it is called, its ports, which are none, and whether those are not shut
+    /// down.
+    pub groups: BTreeMap<u16, (Name, BTreeMap<u16, bool>)>,
 }
 
 impl Wanted {
-    /// What a configuration says. Without a tree nothing of it is wanted.
+    /// What a configuration says; `number` is who a port or port-channel is to [`Ports`]. Without a tree nothing of it is
+    /// wanted.
     #[must_use]
-    pub fn of(config: &Config) -> Wanted {
+    pub fn of(config: &Config, number: impl Fn(&Name) -> u16) -> Wanted {
         let access = |of: &Interface| {
             let port = of.switchport.as_ref();
             port.is_some_and(|p| p.mode == Mode::Access)
@@ -48,15 +52,27 @@ impl Wanted {
             let out = of.shutdown || config.monitors_to(name).is_some();
             let tree = of.tree.with(&config.tree, access(of));
             let usual = tree == all && !out;
-            let is_set = name.is_port() && !usual && config.tree.on;
-            is_set.then_some((name.number, (tree, out)))
+            let is_one = name.is_switched() && of.channel.is_none();
+            let is_set = is_one && !usual && config.tree.on;
+            is_set.then_some((number(name), (tree, out)))
         };
+        let mut groups: BTreeMap<u16, (Name, BTreeMap<u16, bool>)> = BTreeMap::new();
+        for (name, of) in config.interfaces.iter().filter(|_| config.tree.on) {
+            let Some(channel) = of.channel else { continue };
+            let group = channel::name(channel.number);
+            let shut = of.shutdown || config.interface(&group).shutdown;
+            let (_, ports) = groups
+                .entry(number(&group))
+                .or_insert((group, BTreeMap::new()));
+            ports.insert(name.number, !shut);
+        }
         Wanted {
             tree: match config.tree.on {
                 true => config.tree.clone(),
                 false => tree::Tree::default(),
             },
             ports: config.interfaces.iter().filter_map(set).collect(),
+            groups,
         }
     }
 }
@@ -126,6 +142,16 @@ fn port(mac: [u8; 6], set: &PortTree) -> PortConfig {
         },
         bpdu_guard: set.guard,
         ..usual
+    }
+}
+
+/// The port that an action is of.
+fn port_of(action: &Action) -> u16 {
+    match action {
+        Action::State { port, .. }
+        | Action::Flush { port }
+        | Action::Send { port, .. }
+        | Action::ErrDisabled { port } => *port,
     }
 }
 
@@ -227,6 +253,24 @@ impl Tree {
         self.lock().bridge.is_some()
     }
 
+    /// The ports of the tree, with their MACs: those in no group, and groups.
+    fn bridged(&self, inner: &Inner) -> Vec<(u16, [u8; 6])> {
+        let groups = &inner.wanted.groups;
+        let is_in = |n: &u16| groups.values().any(|(_, of)| of.contains_key(n));
+        let single = self.members.iter().filter(|m| !is_in(&m.number));
+        let single = single.map(|m| (m.number, m.mac));
+        single
+            .chain(groups.keys().map(|n| (*n, self.mac)))
+            .collect()
+    }
+
+    fn name(&self, inner: &Inner, number: u16) -> Option<Name> {
+        let group = inner.wanted.groups.get(&number);
+        group
+            .map(|(name, _)| *name)
+            .or_else(|| self.member(number).map(|m| m.name))
+    }
+
     /// Makes the tree be as it is wanted.
     ///
     /// # Errors
@@ -243,11 +287,12 @@ impl Tree {
         let done = match wanted.tree.on {
             true => self.set(&mut inner, now),
             false => {
-                inner.bridge = None;
+                let was = inner.bridge.take().map(|b| b.show().ports);
                 inner.todo.clear();
                 inner.out.clear();
-                for m in &self.members {
-                    self.ports.set(m.number, PortState::Forwarding);
+                let was = was.iter().flatten().map(|p| p.number);
+                for number in was.chain(self.members.iter().map(|m| m.number)) {
+                    self.ports.set(number, PortState::Forwarding);
                 }
                 Ok(())
             }
@@ -272,14 +317,23 @@ impl Tree {
         };
         let mut said = Vec::new();
         let usual = (PortTree::default().with(&inner.wanted.tree, true), false);
-        for m in &self.members {
-            let (set, _) = inner.wanted.ports.get(&m.number).unwrap_or(&usual);
-            said.extend(b.set_port(m.number, port(m.mac, set), now)?);
+        let ports = self.bridged(inner);
+        let stays = |n: u16| ports.iter().any(|p| p.0 == n);
+        for gone in b.show().ports.iter().filter(|p| !stays(p.number)) {
+            said.extend(b.remove_port(gone.number, now)?);
+            self.ports.set(gone.number, PortState::Forwarding);
+        }
+        for (n, mac) in &ports {
+            let (set, _) = inner.wanted.ports.get(n).unwrap_or(&usual);
+            said.extend(b.set_port(*n, port(*mac, set), now)?);
         }
         inner.todo.extend(said);
+        // what was to become of a port that has gone is nobody's
+        inner.todo.retain(|a| stays(port_of(a)));
+        inner.out.retain(|(n, _)| stays(*n));
         inner.bridge = Some(b);
-        for m in &self.members {
-            self.follow(inner, m.number, now);
+        for (n, _) in ports {
+            self.follow(inner, n, now);
         }
         if new {
             // each port goes from where it was to where it begins: hosts are not cut off for a moment
@@ -300,19 +354,30 @@ impl Tree {
     fn follow(&self, inner: &mut Inner, number: u16, now: u64) {
         let usual = (PortTree::default().with(&inner.wanted.tree, true), false);
         let (set, shut) = inner.wanted.ports.get(&number).unwrap_or(&usual);
-        let (up, mbps) = inner.links.get(&number).copied().unwrap_or((set.edge, 0));
-        let up = up && !shut;
-        let board = self.member(number).map_or(0, |m| m.mbps);
+        let link = |n: &u16| {
+            let (up, mbps) = inner.links.get(n).copied().unwrap_or((set.edge, 0));
+            let board = self.member(*n).map_or(0, |m| m.mbps);
+            up.then_some(if mbps == 0 { board } else { mbps })
+        };
+        let speed = match inner.wanted.groups.get(&number) {
+            None => link(&number),
+            Some((_, group)) => {
+                let up = group.iter().filter(|(_, up)| **up);
+                let speeds: Vec<u32> = up.filter_map(|(n, _)| link(n)).collect();
+                (!speeds.is_empty()).then(|| speeds.iter().sum())
+            }
+        };
+        let speed = speed.filter(|_| !shut);
         let Some(b) = &mut inner.bridge else { return };
-        let said = match up {
-            true => {
+        let said = match speed {
+            Some(mbps) => {
                 let link = Link {
-                    mbps: if mbps == 0 { board } else { mbps },
+                    mbps,
                     full_duplex: true,
                 };
                 b.port_up(number, link, now)
             }
-            false => b.port_down(number, now),
+            None => b.port_down(number, now),
         };
         match said {
             Ok(said) => inner.todo.extend(said),
@@ -324,7 +389,10 @@ impl Tree {
     pub fn link(&self, number: u16, up: bool, mbps: u32, now: u64) {
         let mut inner = self.lock();
         inner.links.insert(number, (up, mbps));
-        self.follow(&mut inner, number, now);
+        let mut groups = inner.wanted.groups.iter();
+        let group = groups.find(|(_, (_, of))| of.contains_key(&number));
+        let port = group.map_or(number, |(group, _)| *group);
+        self.follow(&mut inner, port, now);
         self.carry_out(&mut inner, now);
     }
 
@@ -332,8 +400,8 @@ impl Tree {
     pub fn detached(&self, now: u64) {
         let mut inner = self.lock();
         inner.links.clear();
-        for m in &self.members {
-            self.follow(&mut inner, m.number, now);
+        for (n, _) in self.bridged(&inner) {
+            self.follow(&mut inner, n, now);
         }
         self.carry_out(&mut inner, now);
         inner.out.clear();
@@ -451,7 +519,7 @@ impl Tree {
                     }
                 }
                 Action::ErrDisabled { port } => {
-                    let name = self.member(port).map(|m| m.name.to_string());
+                    let name = self.name(inner, port).map(|n| n.to_string());
                     let name = name.unwrap_or_default();
                     tracing::warn!("{name}: a BPDU came, and BPDU guard takes it out of service");
                 }
@@ -500,7 +568,8 @@ impl Tree {
         };
         let port = |p: &tandem_rstp::PortView| {
             Some(tree::PortView {
-                name: self.member(p.number)?.name,
+                name: self.name(&inner, p.number)?,
+                number: p.number,
                 role: match p.role {
                     Role::Root => tree::Role::Root,
                     Role::Designated => tree::Role::Designated,
@@ -526,7 +595,7 @@ impl Tree {
             bridge: (v.id.priority(), v.id.mac()),
             root: (v.root.priority(), v.root.mac()),
             cost: v.cost,
-            root_port: v.root_port.and_then(|n| Some(self.member(n)?.name)),
+            root_port: v.root_port.and_then(|n| self.name(&inner, n)),
             root_times: [v.hello, v.max_age, v.forward_delay],
             times: [set.hello, set.max_age, set.forward_delay].map(u16::from),
             ports: v.ports.iter().filter_map(port).collect(),

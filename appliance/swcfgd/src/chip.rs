@@ -64,11 +64,11 @@ impl Asked {
 }
 
 /// Whether an object that the chip has no room for is one of the configuration's: a domain, a membership, a router
-/// interface, what access lists are made of. What has no room of routes, neighbours and learned stations goes by the CPU, as always.
+/// interface, a port-channel, what access lists are made of. What has no room of routes, neighbours and learned stations goes by the CPU, as always.
 fn is_configured(object: &str) -> bool {
     let kinds = [
-        "Domain", "Member", "Rif", "Vlan", "AclTable", "AclBind", "AclRange", "Rule", "Policer",
-        "Mirror",
+        "Domain", "Member", "Rif", "Vlan", "Lag", "AclTable", "AclBind", "AclRange", "Rule",
+        "Policer", "Mirror",
     ];
     kinds.iter().any(|kind| object.starts_with(kind))
 }

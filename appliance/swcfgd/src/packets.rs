@@ -34,7 +34,7 @@ use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::tap::Tap;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
 use tandem_swchip::{Copies, Done, Taps, Tree, copies};
-use tandem_vlans::{State, Switch, tagged, untagged};
+use tandem_vlans::{State, Switch, group_of_port, tagged, untagged};
 
 /// Frames of one ring or TAP before the others get their turn.
 const BURST: usize = 32;
@@ -106,6 +106,8 @@ struct Io {
     /// The number that the core gave it.
     attach: u32,
     epoll: OwnedFd,
+    /// Ports of the front panel: groups of the chip have the numbers behind them.
+    front: u16,
     /// By VLAN.
     lines: Vec<Line>,
     /// Of the TAPs, as they are in `lines`.
@@ -142,6 +144,7 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     add(&epoll, parts.wake.as_fd(), TOKEN_WAKE)?;
     let mut io = Io {
+        front: u16::try_from(parts.ports).unwrap_or(u16::MAX),
         p: parts,
         sal: None,
         attach: 0,
@@ -449,11 +452,16 @@ impl Io {
             self.frame = frame;
             sent?;
         }
+        // what comes in by a port of a group is the group's
+        let (port, state) = self.p.switch.ask(|d| {
+            let port = d.bridged(meta.port);
+            (port, d.state(port))
+        });
         let bpdu = self.frame.starts_with(&BRIDGES);
-        if bpdu && self.p.tree.receive(meta.port, &self.frame, clock::now_ns()) {
+        if bpdu && self.p.tree.receive(port, &self.frame, clock::now_ns()) {
             return Ok(());
         }
-        if self.p.switch.ask(|d| d.state(meta.port)) != State::Forwarding {
+        if state != State::Forwarding {
             // of what comes by such a port the chip traps what is for the link alone; or it had not heard of it yet
             return Ok(());
         }
@@ -465,7 +473,7 @@ impl Io {
         let bare = untagged(&self.frame);
         let vid = bare
             .as_ref()
-            .and_then(|(tag, _)| self.p.switch.ask(|d| d.vlan_at(meta.port, *tag)));
+            .and_then(|(tag, _)| self.p.switch.ask(|d| d.vlan_at(port, *tag)));
         let (Some((_, bare)), Some(vid)) = (bare, vid) else {
             stats.rx_no_port.fetch_add(1, Relaxed);
             return Ok(());
@@ -486,15 +494,15 @@ impl Io {
             && self.places.newer(meta, from).is_none()
         {
             // the chip has no later word of it
-            switch.change(|d| d.heard(meta.port, vid, from, clock::now_ns()));
+            switch.change(|d| d.heard(port, vid, from, clock::now_ns()));
             self.ages = true;
         }
         let line = self.line(vid);
         let switch = &self.p.switch;
         let whom = switch.ask(|d| {
-            let whom = copies(d, vid, meta.port, *to, done, mac);
+            let whom = copies(d, vid, port, *to, done, mac);
             Copies {
-                up: whom.up && d.goes_up(vid, meta.port, &bare),
+                up: whom.up && d.goes_up(vid, port, &bare),
                 ..whom
             }
         });
@@ -535,6 +543,11 @@ impl Io {
         let Some(sal) = &mut self.sal else {
             stats.tx_detached.fetch_add(1, Relaxed);
             return Ok(());
+        };
+        // of a group the chip chooses the port, as for what it forwards itself
+        let port = match group_of_port(port) {
+            None => port,
+            Some(group) => self.front.saturating_add(group),
         };
         let counter = match sal.transmit(port, 0, frame)? {
             true => &stats.tx,

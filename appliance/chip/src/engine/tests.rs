@@ -166,7 +166,8 @@ fn all(switch: &Switch, stack: &Shared) -> String {
         let (vlans, ports) = (d.vlans(), d.ports());
         let kernel = (&fake.devices, fake.forward, &fake.routes, &fake.said);
         let rules = [1, 2, 3, 4].map(|n| [d.rules(n, false), d.rules(n, true)]);
-        format!("{vlans:?} {ports:?} {taps:?} {fixed:?} {kernel:?} {rules:?}")
+        let groups = [1, 2, 3, 4].map(|n| (d.bridged(n), d.state(n)));
+        format!("{vlans:?} {ports:?} {taps:?} {fixed:?} {kernel:?} {rules:?} {groups:?}")
     })
 }
 
@@ -210,6 +211,21 @@ fn route(a: [u8; 4], via: Via) -> Route {
     }
 }
 
+/// Ports as a port-channel, in VLAN 1.
+fn channel(config: &mut Config, number: u16, ports: &[u16]) {
+    let group = name(Kind::PortChannel, number);
+    config.interfaces.insert(group, Interface::new(&group));
+    for n in ports {
+        let port = name(Kind::Gigabit, *n);
+        let mut of = Interface::new(&port);
+        of.channel = Some(channel::Channel {
+            number,
+            mode: channel::Mode::On,
+        });
+        config.interfaces.insert(port, of);
+    }
+}
+
 fn configs() -> [Config; 3] {
     let mut one = Config {
         routing: true,
@@ -242,6 +258,7 @@ fn configs() -> [Config; 3] {
         .unwrap()
         .groups
         .ipv4_in = Some("x".into());
+    channel(&mut one, 1, &[3, 4]);
     let mut two = Config {
         tag_native: true,
         aging: Some(10),
@@ -264,6 +281,9 @@ fn configs() -> [Config; 3] {
     two.interfaces.insert(loopback, address([10, 9, 0, 1]));
     two.routes.insert(route([10, 77, 0, 0], Via::Null));
     two.stations.insert((2, mac), name(Kind::Gigabit, 4));
+    channel(&mut two, 2, &[3]);
+    two.stations
+        .insert((1, [2, 0, 0, 0, 0, 8]), name(Kind::PortChannel, 2));
     two.routers
         .insert(routing::Router::Rip, BTreeSet::default());
     [Config::default(), one, two]
@@ -374,7 +394,7 @@ fn what_can_not_be_is_said_before_anything_is_done() {
         (
             name(Kind::PortChannel, 1),
             Interface::default(),
-            "no groups of ports",
+            "no routed ports",
         ),
         (
             name(Kind::Gigabit, 1),
@@ -404,4 +424,133 @@ fn what_can_not_be_is_said_before_anything_is_done() {
         assert!(why.contains(words), "{why}");
         assert_eq!(all(&switch, &stack), before);
     }
+}
+
+#[test]
+fn a_port_channel_is_a_port_of_its_own() {
+    let (engine, _, switch) = engine();
+    let group = name(Kind::PortChannel, 1);
+    let mut config = Config::default();
+    channel(&mut config, 1, &[3, 4]);
+    engine.apply(&Config::default(), &config).unwrap();
+    let bridged = |n| switch.ask(|d| d.bridged(n));
+    let port = tandem_vlans::port_of_group(1);
+    assert_eq!([1, 3, 4].map(bridged), [1, port, port]);
+    switch.change(|d| d.set_carrier(4, true));
+    let link = |engine: &ChipEngine| engine.links().into_iter().find(|l| l.name == group);
+    let there = link(&engine).unwrap();
+    assert_eq!(
+        (there.mac[5], there.carrier),
+        (3, false),
+        "the chip knows of no link"
+    );
+    // shut down it takes its ports with it
+    let mut shut = config.clone();
+    shut.interfaces.get_mut(&group).unwrap().shutdown = true;
+    engine.apply(&config, &shut).unwrap();
+    let up = |n| switch.ask(|d| d.ports()[&n].up);
+    assert_eq!([1, 3, 4, port].map(up), [true, false, false, false]);
+    engine.apply(&shut, &config).unwrap();
+    assert_eq!([1, 3, 4, port].map(up), [true; 4]);
+    // what is said of it is said of its number in the database
+    let mut fixed = config.clone();
+    fixed.stations.insert((1, [2, 0, 0, 0, 0, 8]), group);
+    engine.apply(&config, &fixed).unwrap();
+    assert_eq!(engine.stations()[0].port, Some(group));
+    engine.apply(&fixed, &Config::default()).unwrap();
+    assert!(link(&engine).is_none());
+    assert_eq!(bridged(3), 3);
+}
+
+#[test]
+fn what_a_port_channel_can_not_have() {
+    let gi = |n| name(Kind::Gigabit, n);
+    type Case = (&'static str, fn(&mut Config));
+    let cases: [Case; 10] = [
+        ("there is no Port-channel2", |c| {
+            set(c, 3, |i| i.channel.as_mut().unwrap().number = 2)
+        }),
+        ("are those of Port-channel1", |c| {
+            set(c, 3, |i| i.mtu = Some(2000))
+        }),
+        ("speaks no LACP", |c| {
+            for n in [3, 4] {
+                set(c, n, |i| {
+                    i.channel.as_mut().unwrap().mode = channel::Mode::Active
+                });
+            }
+        }),
+        ("has an access list", |c| {
+            set(c, 3, |i| i.groups.ipv4_in = Some("x".into()))
+        }),
+        ("has storm-control", |c| {
+            set(c, 3, |i| {
+                i.storm.unicast = Some(tandem_swconfig::monitor::Level::Pps(1))
+            })
+        }),
+        ("has a policy", |c| {
+            set(c, 3, |i| i.policy = Some("p".into()))
+        }),
+        ("has a monitor session", |c| {
+            let session = tandem_swconfig::monitor::Session {
+                destination: Some(name(Kind::Gigabit, 4)),
+                ..Default::default()
+            };
+            c.sessions.insert(1, session);
+        }),
+        ("only ports have limits", |c| {
+            let group = name(Kind::PortChannel, 1);
+            c.interfaces.get_mut(&group).unwrap().policy = Some("p".into());
+        }),
+        ("a station set by hand is behind that", |c| {
+            c.stations
+                .insert((1, [2, 0, 0, 0, 0, 8]), name(Kind::Gigabit, 3));
+        }),
+        (
+            "Vlan1 has access list x, and Port-channel1 is in VLAN 1",
+            |c| {
+                let two = &configs()[2];
+                c.lists = two.lists.clone();
+                let svi = two.interfaces[&name(Kind::Vlan, 3)].clone();
+                c.interfaces.insert(name(Kind::Vlan, 1), svi);
+            },
+        ),
+    ];
+    let mut was = Config::default();
+    channel(&mut was, 1, &[3, 4]);
+    let (engine, stack, switch) = engine();
+    engine.apply(&Config::default(), &was).unwrap();
+    let before = all(&switch, &stack);
+    for (words, f) in cases {
+        let mut now = was.clone();
+        now.tag_native = true;
+        f(&mut now);
+        let why = engine.apply(&was, &now).unwrap_err();
+        assert!(why.contains(words), "{words}: {why}");
+        assert_eq!(all(&switch, &stack), before);
+    }
+    // eight ports are the most
+    let mut many = Config::default();
+    channel(&mut many, 1, &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    let ports: Vec<Name> = (1..=9).map(gi).collect();
+    let why = tandem_swstack::check(&many, &ports, "chip").unwrap_err();
+    assert_eq!(why, "Port-channel1 has 8 ports, which is the most");
+    many.interfaces.remove(&gi(9));
+    assert_eq!(tandem_swstack::check(&many, &ports, "chip"), Ok(()));
+    many.stations
+        .insert((1, [2, 0, 0, 0, 0, 8]), name(Kind::PortChannel, 2));
+    assert!(tandem_swstack::check(&many, &ports, "chip").is_err());
+    // and all by one mode
+    set(&mut was, 3, |i| {
+        i.channel.as_mut().unwrap().mode = channel::Mode::Active
+    });
+    let why = tandem_swstack::check(&was, &ports, "kernel").unwrap_err();
+    assert!(why.ends_with("a port-channel has one"), "{why}");
+}
+
+fn set(config: &mut Config, port: u16, f: impl FnOnce(&mut Interface)) {
+    f(config
+        .interfaces
+        .get_mut(&name(Kind::Gigabit, port))
+        .unwrap());
 }

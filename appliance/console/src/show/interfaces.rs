@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use tandem_swconfig::{Kind, Name};
 
 use super::State;
+use crate::Switch;
 use crate::render::shown_mac;
 
 /// `show interfaces description`
@@ -91,11 +92,11 @@ fn hardware(name: &Name) -> (&'static str, u64, u32) {
 }
 
 /// `show interfaces`: what is not counted is not there, rather than 0.
-pub(super) fn long(states: &[State]) -> String {
+pub(super) fn long(switch: &Switch, states: &[State]) -> String {
     let mut text = String::new();
     for state in states {
         let (status, protocol) = up_down(state);
-        let behind = match state.name.is_port() {
+        let behind = match state.name.is_switched() {
             false => "",
             true if state.is_up() => " (connected)",
             true if state.set.shutdown => " (disabled)",
@@ -142,13 +143,18 @@ pub(super) fn long(states: &[State]) -> String {
             "ARPA"
         };
         let _ = writeln!(text, "  Encapsulation {encapsulation}, loopback not set");
-        if state.name.is_port() {
+        if state.name.is_switched() {
             match state.is_up() && speed != 0 {
                 true => {
                     let _ = writeln!(text, "  Full-duplex, {speed}Mb/s");
                 }
                 false => text.push_str("  Auto-duplex, Auto-speed\n"),
             }
+        }
+        if state.name.kind == Kind::PortChannel {
+            let members = switch.config.members(state.name.number);
+            let members: Vec<String> = members.map(|n| n.short()).collect();
+            let _ = writeln!(text, "  Members in this channel: {}", members.join(" "));
         }
         if let Some(link) = &state.link {
             let [packets_in, octets_in, packets_out, octets_out] = link.counters;

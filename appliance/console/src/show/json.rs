@@ -44,12 +44,8 @@ fn version(switch: &Switch) -> Value {
 
 fn vlans(switch: &Switch, parsed: &Parsed) -> Value {
     let mut inside: BTreeMap<u16, Vec<Value>> = BTreeMap::new();
-    for port in switch.engine.ports() {
-        if let Some(set) = switch.config.interface(&port).switchport
-            && set.mode == Mode::Access
-        {
-            inside.entry(set.access).or_default().push(name(&port));
-        }
+    for (port, vid) in layer2::access_ports(switch) {
+        inside.entry(vid).or_default().push(name(&port));
     }
     let all: Vec<Value> = layer2::chosen_vlans(switch, parsed)
         .iter()
@@ -70,7 +66,7 @@ fn status(switch: &Switch, parsed: &Parsed) -> Value {
     let states = chosen(switch, parsed);
     let all: Vec<Value> = states
         .iter()
-        .filter(|s| s.name.is_port())
+        .filter(|s| s.name.is_switched())
         .map(|s| {
             let port = s.set.switchport.as_ref();
             json!({

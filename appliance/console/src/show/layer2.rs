@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use tandem_swconfig::{Mode, Station, Vlan};
+use tandem_swconfig::{Kind, Mode, Name, Station, Vlan};
 use tandem_swgrammar::{Arg, Parsed};
 
 use crate::Switch;
@@ -25,6 +25,19 @@ pub(super) fn chosen_vlans(switch: &Switch, parsed: &Parsed) -> BTreeMap<u16, Vl
     vlans
 }
 
+/// Access ports and their VLANs; those of a port-channel are that one's, which comes behind all ports.
+pub(super) fn access_ports(switch: &Switch) -> Vec<(Name, u16)> {
+    let channels = switch.config.interfaces.keys();
+    let channels = channels.filter(|n| n.kind == Kind::PortChannel).copied();
+    let all = switch.engine.ports().into_iter().chain(channels);
+    let access = |name: Name| {
+        let set = switch.config.interface(&name);
+        let port = set.switchport.filter(|_| set.channel.is_none())?;
+        (port.mode == Mode::Access).then_some((name, port.access))
+    };
+    all.filter_map(access).collect()
+}
+
 /// `show vlan`
 pub(super) fn vlan(switch: &Switch, parsed: &Parsed) -> String {
     let vlans = chosen_vlans(switch, parsed);
@@ -36,12 +49,8 @@ pub(super) fn vlan(switch: &Switch, parsed: &Parsed) -> String {
         return format!("VLAN {name} not found in current VLAN database\n");
     }
     let mut inside: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-    for port in switch.engine.ports() {
-        if let Some(set) = switch.config.interface(&port).switchport
-            && set.mode == Mode::Access
-        {
-            inside.entry(set.access).or_default().push(port.short());
-        }
+    for (port, vid) in access_ports(switch) {
+        inside.entry(vid).or_default().push(port.short());
     }
     let mut text = String::from(
         "\nVLAN Name                             Status    Ports\n\

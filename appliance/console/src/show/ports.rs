@@ -18,6 +18,8 @@ fn media(name: &Name) -> &'static str {
         Kind::TenGigabit => "10GBase",
         Kind::TwentyFiveGig => "25GBase",
         Kind::FortyGigabit => "40GBase",
+        // as in IOS
+        Kind::PortChannel => "",
         _ => "100GBase",
     }
 }
@@ -37,7 +39,7 @@ pub(super) fn status(states: &[State], err_disabled: &BTreeSet<Name>) -> String 
     let mut text = String::from(
         "\nPort         Name               Status       Vlan       Duplex  Speed Type\n",
     );
-    for state in states.iter().filter(|s| s.name.is_port()) {
+    for state in states.iter().filter(|s| s.name.is_switched()) {
         let status = word(state, err_disabled);
         let vlan = match &state.set.switchport {
             None => "routed".into(),
@@ -103,7 +105,7 @@ fn called(switch: &Switch, id: u16) -> String {
 /// `show interfaces switchport`
 pub(super) fn switchport(switch: &Switch, states: &[State]) -> String {
     let mut text = String::new();
-    for state in states.iter().filter(|s| s.name.is_port()) {
+    for state in states.iter().filter(|s| s.name.is_switched()) {
         let _ = writeln!(text, "Name: {}", state.name.short());
         let Some(port) = &state.set.switchport else {
             text.push_str("Switchport: Disabled\n\n");
@@ -120,8 +122,12 @@ pub(super) fn switchport(switch: &Switch, states: &[State]) -> String {
             "Switchport: Enabled".into(),
             format!("Administrative Mode: {mode}"),
             format!(
-                "Operational Mode: {}",
-                if state.is_up() { mode } else { "down" }
+                "Operational Mode: {}{}",
+                if state.is_up() { mode } else { "down" },
+                match state.set.channel {
+                    Some(c) => format!(" (member of bundle Po{})", c.number),
+                    None => String::new(),
+                }
             ),
             "Administrative Trunking Encapsulation: dot1q".into(),
             format!(
@@ -158,7 +164,11 @@ fn enabled(port: &Switchport) -> String {
 
 /// `show interfaces trunk`
 pub(super) fn trunk(switch: &Switch, states: &[State]) -> String {
-    let of = |s: &State| s.set.switchport.clone().filter(|p| p.mode == Mode::Trunk);
+    // a port of a port-channel is that one's
+    let of = |s: &State| {
+        let alone = s.set.switchport.clone().filter(|_| s.set.channel.is_none());
+        alone.filter(|p| p.mode == Mode::Trunk)
+    };
     let trunks: Vec<(&State, Switchport)> =
         states.iter().filter_map(|s| Some((s, of(s)?))).collect();
     if trunks.is_empty() {

@@ -47,7 +47,9 @@ fn shown(view: &View, aging: u32) -> String {
         None => text.push_str("             This bridge is the root\n"),
         Some(port) => {
             let _ = writeln!(text, "             Cost        {}", view.cost);
-            let _ = writeln!(text, "             Port        {} ({port})", port.number);
+            let of = view.ports.iter().find(|p| p.name == *port);
+            let number = of.map_or(port.number, |p| p.number);
+            let _ = writeln!(text, "             Port        {number} ({port})");
         }
     }
     text.push_str(&times(view.root_times));
@@ -230,7 +232,7 @@ fn row_of(head: &str, port: &PortView) -> String {
     let mut kind = String::from(if port.point_to_point { "P2p" } else { "Shr" });
     kind.push_str(if port.edge { " Edge" } else { "" });
     kind.push_str(if port.old_neighbour { " Peer(STP)" } else { "" });
-    let id = format!("{}.{}", port.priority, port.name.number);
+    let id = format!("{}.{}", port.priority, port.number);
     format!(
         "{head:<19} {role} {state} {:<9} {id:<8} {kind}\n",
         port.cost

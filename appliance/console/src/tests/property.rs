@@ -12,7 +12,9 @@ use tandem_swconfig::monitor::{Level, Session, Storm, Ways};
 use tandem_swconfig::policy::{Class, Match, Police, Policy};
 use tandem_swconfig::tree::{PortTree, Tree};
 use tandem_swconfig::users::{Access, Kept, Line, User};
-use tandem_swconfig::{Config, Interface, Kind, Mode, Name, Net, Route, Switchport, Via, Vlan};
+use tandem_swconfig::{
+    Config, Interface, Kind, Mode, Name, Net, Route, Switchport, Via, Vlan, channel,
+};
 
 use super::{Bench, port};
 use crate::{load, lock, render};
@@ -426,6 +428,25 @@ fn vlan() -> impl Strategy<Value = Vlan> {
         .prop_map(|(name, suspended)| Vlan { name, suspended })
 }
 
+/// A switched port comes into a port-channel, which begins as it is.
+fn add_to_channel(config: &mut Config, port: Name, number: u16) {
+    let mut set = config.interface(&port);
+    if set.switchport.is_none() {
+        return;
+    }
+    let group = channel::name(number);
+    let mut new = Interface::new(&group);
+    new.follow(&set);
+    new.shutdown = number == 2;
+    set.follow(config.interfaces.entry(group).or_insert(new));
+    let mode = match number {
+        1 => channel::Mode::Active,
+        _ => channel::Mode::On,
+    };
+    set.channel = Some(channel::Channel { number, mode });
+    config.interfaces.insert(port, set);
+}
+
 pub(super) fn config() -> impl Strategy<Value = Config> {
     let loopbacks = (0..4).map(|n| Name {
         kind: Kind::Loopback,
@@ -449,6 +470,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
     );
     let stations = vec((1u16..=4094, any::<[u8; 6]>(), 1u16..=10), 0..5);
     let ids = proptest::collection::btree_map(2u16..=4094, vlan(), 0..200);
+    let channels = proptest::collection::btree_map(1u16..=10, 1u16..=3, 0..5);
     (
         switch,
         ids,
@@ -457,7 +479,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
         stations,
         (tree(), access()),
         super::routing::routers(),
-        (lists(), sessions(), classes(), policies()),
+        (lists(), sessions(), classes(), policies(), channels),
     )
         .prop_map(
             |(
@@ -468,7 +490,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                 stations,
                 (tree, access),
                 routers,
-                ((lists, lists6), sessions, classes, policies),
+                ((lists, lists6), sessions, classes, policies, channels),
             )| {
                 let mut config = Config {
                     hostname,
@@ -507,6 +529,9 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                 for (vlan, mut mac, at) in stations {
                     mac[0] = mac[0] & 0xfe | 2;
                     config.stations.insert((vlan, mac), port(at));
+                }
+                for (at, number) in channels {
+                    add_to_channel(&mut config, port(at), number);
                 }
                 config
             },
@@ -596,6 +621,15 @@ fn typed() -> impl Strategy<Value = String> {
         Just("switchport".into()),
         Just("no switchport".into()),
         Just("shutdown".into()),
+        (1u16..4).prop_map(|n| format!("channel-group {n} mode on")),
+        (1u16..4).prop_map(|n| format!("channel-group {n} mode active")),
+        Just("no channel-group".into()),
+        (1u16..4).prop_map(|n| format!("interface port-channel {n}")),
+        (1u16..4).prop_map(|n| format!("no interface port-channel {n}")),
+        (1u16..4).prop_map(|n| format!("default interface port-channel {n}")),
+        (1u16..4).prop_map(|n| format!("default interface {}", port(n))),
+        Just("interface range po1 , gi1/0/1 - 2".into()),
+        Just("mtu 2000".into()),
         Just("default shutdown".into()),
         Just("description  two  words ".into()),
         net().prop_map(|(a, b, mask)| format!("ip address 10.{a}.{b}.1 {mask}")),

@@ -9,7 +9,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use tandem_swconfig::tree::{PortView, Role, State, View};
-use tandem_swconfig::{Config, Kind, Mode, Name, Station};
+use tandem_swconfig::{Config, Kind, Mode, Name, Station, channel};
 
 use super::lines::EXAMPLE;
 use super::{Bench, port};
@@ -25,6 +25,7 @@ const COMMANDS: &[&str] = &[
     "show interfaces status",
     "show interfaces switchport",
     "show interfaces trunk",
+    "show etherchannel summary",
     "show interfaces description",
     "show ip interface brief",
     "show ipv6 interface brief",
@@ -56,6 +57,15 @@ const MORE: &[&str] = &[
     "switchport mode trunk",
     "switchport trunk native vlan 3",
     "switchport trunk allowed vlan 1-3,10,3000-3040,3050,3060,3070,3080,3090,3100,3110,3120,3130,3140,3150,3160,3170",
+    "interface port-channel 3",
+    "description both cables",
+    "switchport mode trunk",
+    "switchport trunk allowed vlan 2,3",
+    "int gi1/0/8",
+    "description the one",
+    "channel-group 3 mode on",
+    "int te1/0/10",
+    "channel-group 3 mode on",
     "interface loopback 0",
     "ip address 10.255.0.1 255.255.255.255",
     "ip route 0.0.0.0 0.0.0.0 10.1.0.254",
@@ -98,6 +108,7 @@ fn bench() -> Bench {
 fn tree() -> View {
     let of = |n, role, state, cost, edge| PortView {
         name: port(n),
+        number: n,
         role,
         state,
         cost,
@@ -252,9 +263,14 @@ fn parts_of_tables() {
 fn facts(switch: &Switch) -> Value {
     let config = &switch.config;
     let links = switch.engine.links();
+    // a port of a port-channel is shut down with it
+    let shut = |name: &Name| {
+        let channel = config.channel_of(name).is_some_and(|(_, i)| i.shutdown);
+        config.interface(name).shutdown || channel
+    };
     let up = |name: &Name| {
         let carrier = links.iter().any(|l| l.name == *name && l.carrier);
-        !config.interface(name).shutdown && (carrier || name.kind == Kind::Loopback)
+        !shut(name) && (carrier || name.kind == Kind::Loopback)
     };
     let ports = switch.engine.ports();
     let mut names = ports.clone();
@@ -268,7 +284,9 @@ fn facts(switch: &Switch) -> Value {
             let link = links.iter().find(|l| l.name == *name);
             json!({
                 "name": name.to_string(), "short": name.short(), "port": name.is_port(), "up": up(name),
-                "shutdown": set.shutdown, "description": set.description.unwrap_or_default(), "mtu": set.mtu.unwrap_or(1500),
+                "switched": name.is_switched(), "channel": set.channel.map(|c| c.number),
+                "lacp": set.channel.map(|c| c.mode == channel::Mode::Active),
+                "shutdown": shut(name), "description": set.description.unwrap_or_default(), "mtu": set.mtu.unwrap_or(1500),
                 "switchport": port.is_some(), "access": access,
                 "vlan": port.as_ref().map(|p| p.access), "native": port.as_ref().map(|p| p.native),
                 "allowed": port.and_then(|p| p.allowed).map(|a| a.into_iter().collect::<Vec<_>>()),

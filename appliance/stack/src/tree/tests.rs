@@ -52,6 +52,7 @@ fn on(edges: &[u16]) -> Wanted {
             ..tree::Tree::default()
         },
         ports: edges.iter().map(|n| (*n, (edge.clone(), false))).collect(),
+        groups: BTreeMap::new(),
     }
 }
 
@@ -242,4 +243,55 @@ fn a_bpdu_takes_a_guarded_port_out_until_it_is_shut() {
     tree.configure(&wanted).unwrap();
     assert!(tree.err_disabled().is_empty());
     assert_eq!(states(&switch)[0], Forwarding);
+}
+
+/// A group is one port of the tree, with the links of its ports; those that it has are none.
+#[test]
+fn a_group_is_one_port() {
+    let (tree, switch) = tree();
+    tree.configure(&on(&[])).unwrap();
+    for n in 1..=3 {
+        tree.link(n, true, 1000, clock::now_ns());
+    }
+    let group = 1001;
+    let with = |up: [bool; 2]| Wanted {
+        groups: [(group, (channel::name(1), [(2, up[0]), (3, up[1])].into()))].into(),
+        ..on(&[])
+    };
+    let ports = || {
+        let all = tree.view().unwrap().ports.into_iter();
+        all.map(|p| {
+            (
+                p.name.short(),
+                p.number,
+                p.cost,
+                p.role != tree::Role::Disabled,
+            )
+        })
+        .collect::<Vec<_>>()
+    };
+    tree.configure(&with([true; 2])).unwrap();
+    let one = ("Gi1/0/1".into(), 1, 20_000, true);
+    let po = |cost, up| ("Po1".into(), group, cost, up);
+    // twice as fast
+    assert_eq!(ports(), [one.clone(), po(10_000, true)]);
+    tree.link(3, false, 1000, clock::now_ns());
+    assert_eq!(ports()[1], po(20_000, true));
+    tree.link(2, false, 1000, clock::now_ns());
+    assert!(!ports()[1].3);
+    tree.link(2, true, 1000, clock::now_ns());
+    assert!(ports()[1].3);
+    // one that is shut down is no link
+    tree.configure(&with([false, true])).unwrap();
+    assert!(!ports()[1].3);
+    // apart they are ports again, and none of what was said of the group is left
+    switch.set(group, Blocking);
+    let waits = state(group, PortState::Learning);
+    tree.lock().todo.push_back(waits);
+    tree.configure(&on(&[])).unwrap();
+    assert_eq!(ports().len(), 3);
+    assert_eq!(switch.state(group), Forwarding);
+    let inner = tree.lock();
+    let left = |a: &Action| port_of(a) == group;
+    assert!(!inner.todo.iter().any(left) && inner.out.iter().all(|o| o.0 != group));
 }
