@@ -21,6 +21,7 @@ pub mod name;
 pub mod policy;
 pub mod probe;
 pub mod routing;
+pub mod services;
 pub mod tree;
 pub mod users;
 
@@ -107,6 +108,8 @@ pub struct Interface {
     pub storm: monitor::Storm,
     /// `service-policy input …`, of ports alone; one that is not there lets everything pass.
     pub policy: Option<String>,
+    /// `ip helper-address`, of routed interfaces alone.
+    pub helpers: BTreeSet<Ipv4Addr>,
 }
 
 impl Interface {
@@ -175,6 +178,8 @@ pub struct Config {
     pub classes: BTreeMap<String, policy::Class>,
     /// `policy-map …`, by name.
     pub policies: BTreeMap<String, policy::Policy>,
+    /// The log, the clock, NTP, SNMP.
+    pub services: services::Services,
 }
 
 impl Config {

@@ -135,6 +135,9 @@ fn of_switch(config: &mut Config, parsed: &Parsed) -> Result<Done, String> {
         }
         Id::Routing => config.routing = plain,
         Id::TagNative => config.tag_native = plain,
+        id if crate::services::is_switchs(id) => {
+            crate::services::of_switch(&mut config.services, parsed)?;
+        }
         Id::Aging if !plain => config.aging = None,
         Id::Aging => match parsed.number().ok_or(INTERNAL)? {
             1..10 => return Err("% Aging time is 0, or 10 to 1000000 seconds".into()),
@@ -330,6 +333,7 @@ fn of_interface(
             )?);
         }
         Id::ServicePolicy => crate::policy::of_interface(name, &mut set.policy, parsed)?,
+        Id::Helper => crate::services::helper(name, &mut set, parsed)?,
         Id::Storm => crate::monitor::storm(name, &mut set.storm, parsed)?,
         Id::IpGroup | Id::Ipv6Group => crate::acl::of_interface(name, &mut set.groups, parsed)?,
         Id::Mtu => set.mtu = parsed.number().filter(|n| plain && *n != 1500),
@@ -345,6 +349,7 @@ fn of_interface(
                 set.secondary.clear();
                 set.ipv6.clear();
                 set.ospf.clear();
+                set.helpers.clear();
             }
         }
         Id::AccessVlan | Id::NativeVlan | Id::AllowedVlans | Id::SwitchportMode => {

@@ -6,8 +6,9 @@ use std::time::UNIX_EPOCH;
 
 use tandem_swgrammar::{Id, Parsed};
 
+use crate::Switch;
+use crate::clock::Moment;
 use crate::store::{Entry, Store as _};
-use crate::{Switch, show};
 
 /// What a command says of files.
 pub(crate) fn files(switch: &Switch, parsed: &Parsed) -> String {
@@ -64,7 +65,7 @@ fn when(entry: &Entry) -> String {
         .modified
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let text = show::clock(since.as_secs(), 0);
+    let text = Moment::of(since.as_secs(), 0, None).clock();
     // 15:02:03.000 UTC Fri Nov 27 2026
     let words: Vec<&str> = text.split_whitespace().collect();
     let [time, _, _, month, day, year] = words.as_slice() else {

@@ -26,15 +26,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tandem_swconfig::{Config, Engine, Link, Name};
+use tandem_swconfig::{Config, Engine, Interface, Link, Name};
 use tandem_swgrammar::Ports;
 use tandem_swsecret::Gate;
 
 mod acl;
 pub mod change;
 mod channel;
+mod clock;
 mod files;
 pub mod load;
+pub mod logs;
 mod monitor;
 mod pipe;
 mod places;
@@ -45,6 +47,7 @@ pub mod render;
 mod revert;
 mod routing;
 mod scope;
+pub mod services;
 pub mod session;
 pub mod shell;
 mod show;
@@ -55,7 +58,9 @@ mod users;
 pub mod wire;
 
 pub use load::{Bad, OnBad};
+pub use logs::Logs;
 pub use places::{Kind, Places};
+pub use services::Daemons;
 pub use session::{Came, Door, Output, Session};
 pub use shell::{Shell, Terminal};
 pub use store::{FileStore, Shelf, Store};
@@ -153,6 +158,10 @@ pub struct Switch {
     pub log: Log,
     /// Who is in.
     pub places: Arc<Places>,
+    /// What has happened.
+    pub logs: Arc<Logs>,
+    /// What others do for the switch.
+    pub daemons: Arc<dyn Daemons>,
     /// How often somebody may be wrong.
     pub gate: Arc<Gate>,
     started: Instant,
@@ -184,6 +193,8 @@ impl Switch {
             store: Shelf::new(store),
             log: Log::new(|_, _| {}),
             places: Arc::default(),
+            logs: Arc::default(),
+            daemons: Arc::new(services::Nobody),
             gate: Arc::new(Gate::new(WRONG_AFTER)),
             started: Instant::now(),
             reloads: 0,
@@ -203,6 +214,7 @@ impl Switch {
     /// What the engine has carried out at its start; no session is there yet.
     pub fn begin(&mut self, config: Config) {
         self.config = Arc::new(config);
+        self.begun();
         revert::done_by_start(self);
         if let Err(e) = processes::watch(&self.load) {
             self.log
@@ -215,9 +227,42 @@ impl Switch {
     /// # Errors
     /// What the engine says, in one line.
     pub fn apply(&mut self, now: Config) -> Result<(), String> {
-        apply(&*self.engine, &self.config, &now)?;
+        self.carry_out(&now)?;
         self.config = Arc::new(now);
         Ok(())
+    }
+
+    /// Has the engine, the log and others make it be so: all of it or nothing. Others look meanwhile, and see what was before.
+    ///
+    /// # Errors
+    /// As [`Switch::apply`].
+    fn carry_out(&self, now: &Config) -> Result<(), String> {
+        self.daemons.set(now).map_err(|why| format!("% {why}"))?;
+        let newly = |(name, set): (&Name, &Interface)| {
+            (set.shutdown && !self.config.interface(name).shutdown).then_some(*name)
+        };
+        let shut: Vec<Name> = now.interfaces.iter().filter_map(newly).collect();
+        if let Err(why) = apply(&*self.engine, &self.config, now) {
+            if let Err(e) = self.daemons.set(&self.config) {
+                self.logs.say(logs::ERROR, &e);
+            }
+            return Err(why);
+        }
+        self.logs.set(now);
+        for name in shut {
+            let text = format!("Interface {name}, changed state to administratively down");
+            self.logs.say(logs::ADMIN_DOWN, &text);
+        }
+        Ok(())
+    }
+
+    /// What was carried out at the start the log and others hear of.
+    fn begun(&self) {
+        self.logs.set(&self.config);
+        if let Err(why) = self.daemons.set(&self.config) {
+            self.logs.say(logs::ERROR, &why);
+        }
+        self.logs.say(logs::RESTART, "System restarted");
     }
 
     /// Carries out the startup-config: the first thing after [`Switch::new`]. What was wrong with it, a line each.
@@ -227,7 +272,9 @@ impl Switch {
             Ok(Some(text)) => {
                 let ports = self.ports();
                 let config = Arc::make_mut(&mut self.config);
-                load::boot(&*self.engine, config, &ports, &text, bad)
+                let said = load::boot(&*self.engine, config, &ports, &text, bad);
+                self.begun();
+                said
             }
             Ok(None) => Vec::new(),
             Err(e) => vec![format!("% {file}: {e}")],

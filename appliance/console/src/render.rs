@@ -127,6 +127,7 @@ fn of_switch(id: Id, config: &Config, ports: &[Name]) -> Vec<Block> {
                 .collect()
         }
         Id::IpList | Id::Ipv6List => crate::acl::blocks(id, config),
+        id if crate::services::is_switchs(id) => crate::services::blocks(id, &config.services),
         Id::ClassMap | Id::PolicyMap => crate::policy::blocks(id, config),
         Id::MonitorSource | Id::MonitorDestination => crate::monitor::blocks(id, config),
         Id::Station => {
@@ -195,6 +196,9 @@ fn of_interface(id: Id, name: &Name, set: &Interface) -> Vec<String> {
     if id == Id::ServicePolicy {
         let line = |name: &String| format!("service-policy input {name}");
         return set.policy.iter().map(line).collect();
+    }
+    if id == Id::Helper {
+        return crate::services::helper_lines(&set.helpers);
     }
     if id == Id::Storm {
         return crate::monitor::storm_lines(&set.storm);

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tandem_swconfig::Config;
 
+use crate::clock::Moment;
 use crate::store::Store as _;
 use crate::turns::Turn;
-use crate::{Switch, load, lock, render, show};
+use crate::{Switch, load, lock, render};
 
 /// The name under which it is kept how things were.
 pub const KEPT: &str = "revert-config";
@@ -191,8 +192,8 @@ pub(crate) fn shown(switch: &Switch) -> String {
     };
     let set = pending.set.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!(
-        "\nTime configured(or reconfigured): {}Timer type: absolute timer\nTimer value: {} min\nUser: {}\n",
-        show::clock(set.as_secs(), set.subsec_millis()),
+        "\nTime configured(or reconfigured): {}\nTimer type: absolute timer\nTimer value: {} min\nUser: {}\n",
+        Moment::of(set.as_secs(), set.subsec_millis(), None).clock(),
         pending.minutes,
         pending.who
     )

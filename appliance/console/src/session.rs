@@ -15,7 +15,7 @@ use crate::load::LINE_MOST;
 use crate::places::{Kind, Place};
 use crate::probe::{self, Task};
 use crate::users::Gather;
-use crate::{STARTUP, Switch, lock, pipe, show};
+use crate::{STARTUP, Switch, lock, logs, pipe, show};
 
 mod kept;
 mod login;
@@ -95,6 +95,7 @@ enum Ask {
     Reload,
     ClearCounters(Option<Name>),
     ClearOspf,
+    ClearLog,
     Copy {
         from: File,
         to: File,
@@ -320,6 +321,7 @@ impl Session {
                 "System configuration has been modified. Save? [yes/no]: ".into()
             }
             Some(Ask::Reload) => "Proceed with reload? [confirm]".into(),
+            Some(Ask::ClearLog) => "Clear logging buffer [confirm]".into(),
             Some(Ask::ClearOspf) => "Reset ALL OSPF processes? [no]: ".into(),
             Some(Ask::ClearCounters(None)) => {
                 "Clear \"show interface\" counters on all interfaces [confirm]".into()
@@ -357,15 +359,31 @@ impl Session {
         if self.stage != Stage::In {
             self.stage = Stage::Name;
         }
-        self.scope = None;
+        let was = self.scope.take();
         self.ask = None;
         if let Some(Goes::Waits(waits)) = &mut self.task {
             waits.leave();
+        }
+        self.has_configured(was.is_some());
+    }
+
+    /// Was it in a mode of configuration, and is not any more?
+    fn has_configured(&self, was: bool) {
+        if was && self.scope.is_none() {
+            let text = format!("Configured from console by {}", self.who);
+            lock(&self.switch).logs.say(logs::CONFIGURED, &text);
         }
     }
 
     /// Carries out a line, or takes it as the answer to what a command asks.
     pub fn line(&mut self, line: &str) -> Output {
+        let was = self.scope.is_some();
+        let output = self.take(line);
+        self.has_configured(was);
+        output
+    }
+
+    fn take(&mut self, line: &str) -> Output {
         self.task = None;
         if self.reloads != lock(&self.switch).reloads {
             return reloaded();
@@ -394,8 +412,12 @@ impl Session {
             return Output::default();
         }
         let shown = redacted(line.trim_end());
-        let log = lock(&self.switch).log.clone();
-        log.say(&self.who, &shown);
+        let seen = self.seen();
+        seen.log.say(&self.who, &shown);
+        if self.scope.is_none() {
+            let text = format!("User:{}  command:{shown}", self.who);
+            seen.logs.say(logs::EXEC, &text);
+        }
         self.line.clone_from(&shown);
         // what has a secret in it is not remembered
         let last = self.history.back();
@@ -540,6 +562,7 @@ impl Session {
                 self.ask = Some(Ask::ClearCounters(parsed.interfaces().first().copied()));
             }
             Id::ClearOspf => self.ask = Some(Ask::ClearOspf),
+            Id::ClearLog => self.ask = Some(Ask::ClearLog),
             Id::ClearBgp => {
                 let one = parsed.args.iter().find_map(|a| match a {
                     Arg::Address(a) => Some(*a),

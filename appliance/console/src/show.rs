@@ -2,11 +2,12 @@
 //! What `show` shows, in the columns of IOS: others read it by programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tandem_swconfig::{Interface, Link, Name};
 use tandem_swgrammar::{Id, Parsed};
 
+use crate::clock::Moment;
+use crate::services::Ntp;
 use crate::{STARTUP, Store as _, Switch, load, render};
 
 mod acl;
@@ -83,11 +84,12 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
         Id::ShowVersion => version(switch),
         Id::ShowInventory => inventory(switch),
         Id::ShowClock => {
-            let now = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            clock(now.as_secs(), now.subsec_millis())
+            let now = Moment::now(switch.config.services.zone.as_ref());
+            format!("{}\n", now.clock())
         }
+        Id::ShowLog => switch.logs.shown(),
+        Id::ShowNtpStatus => ntp(switch, Ntp::Status),
+        Id::ShowNtpAssociations => ntp(switch, Ntp::Associations),
         Id::ShowRunning => match one {
             Some(name) if !known(switch, &name) => unknown(&name),
             one => running(switch, one),
@@ -147,6 +149,13 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
             platform::platform(switch, parsed)
         }
         _ => String::new(),
+    }
+}
+
+fn ntp(switch: &Switch, what: Ntp) -> String {
+    match switch.daemons.ntp(what) {
+        Ok(text) => text,
+        Err(why) => format!("% {why}\n"),
     }
 }
 
@@ -227,49 +236,6 @@ fn inventory(switch: &Switch) -> String {
     )
 }
 
-/// `10:02:03.123 UTC Fri Nov 27 2026`, of seconds since 1970.
-pub(crate) fn clock(seconds: u64, millis: u32) -> String {
-    const WEEK: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [(&str, u64); 12] = [
-        ("Jan", 31),
-        ("Feb", 28),
-        ("Mar", 31),
-        ("Apr", 30),
-        ("May", 31),
-        ("Jun", 30),
-        ("Jul", 31),
-        ("Aug", 31),
-        ("Sep", 30),
-        ("Oct", 31),
-        ("Nov", 30),
-        ("Dec", 31),
-    ];
-    let (all, second) = (seconds / 86400, seconds % 86400);
-    let leap = |year: u64| {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    };
-    let (mut year, mut days) = (1970, all);
-    while days >= 365 + u64::from(leap(year)) {
-        days -= 365 + u64::from(leap(year));
-        year += 1;
-    }
-    let mut month = "Dec";
-    for (i, (name, long)) in MONTHS.iter().enumerate() {
-        let long = long + u64::from(i == 1 && leap(year));
-        month = name;
-        if days < long {
-            break;
-        }
-        days -= long;
-    }
-    let week = WEEK.get((all % 7) as usize).unwrap_or(&"");
-    let (hours, minutes, seconds) = (second / 3600, second / 60 % 60, second % 60);
-    format!(
-        "{hours:02}:{minutes:02}:{seconds:02}.{millis:03} UTC {week} {month} {} {year}\n",
-        days + 1
-    )
-}
-
 /// The lines that clients look for are as in IOS; what it is not, it does not say.
 fn version(switch: &Switch) -> String {
     let name = switch.config.hostname.as_deref().unwrap_or("Switch");
@@ -324,27 +290,6 @@ fn uptime(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn the_clock() {
-        assert_eq!(super::clock(0, 7), "00:00:00.007 UTC Thu Jan 1 1970\n");
-        assert_eq!(
-            super::clock(951_827_696, 0),
-            "12:34:56.000 UTC Tue Feb 29 2000\n"
-        );
-        assert_eq!(
-            super::clock(1_795_791_723, 999),
-            "15:02:03.999 UTC Fri Nov 27 2026\n"
-        );
-        assert_eq!(
-            super::clock(4_107_542_399, 0),
-            "23:59:59.000 UTC Sun Feb 28 2100\n"
-        );
-        assert_eq!(
-            super::clock(1_798_761_599, 0),
-            "23:59:59.000 UTC Thu Dec 31 2026\n"
-        );
-    }
-
     #[test]
     fn uptime_in_words() {
         assert_eq!(super::uptime(59), "0 minutes");

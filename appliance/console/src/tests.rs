@@ -21,6 +21,7 @@ mod probe;
 mod property;
 mod revert;
 mod routing;
+mod services;
 mod shell;
 mod shown;
 mod store;

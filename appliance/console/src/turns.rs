@@ -80,7 +80,7 @@ impl Turn {
     /// What the engine says, in one line.
     pub fn apply(&self, now: Config) -> Result<(), String> {
         let seen = self.seen();
-        crate::apply(&*seen.engine, &seen.config, &now)?;
+        seen.carry_out(&now)?;
         if *seen.config != now {
             lock(&self.switch).config = Arc::new(now);
         }

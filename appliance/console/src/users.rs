@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-fn numbers(parsed: &Parsed) -> Vec<u32> {
+pub(crate) fn numbers(parsed: &Parsed) -> Vec<u32> {
     let number = |a: &Arg| match a {
         Arg::Number(n) => Some(*n),
         _ => None,
@@ -46,7 +46,7 @@ fn numbers(parsed: &Parsed) -> Vec<u32> {
     parsed.args.iter().filter_map(number).collect()
 }
 
-fn texts(parsed: &Parsed) -> impl Iterator<Item = &str> {
+pub(crate) fn texts(parsed: &Parsed) -> impl Iterator<Item = &str> {
     parsed.args.iter().filter_map(|a| match a {
         Arg::Text(t) => Some(t.as_str()),
         _ => None,

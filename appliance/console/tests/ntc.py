@@ -182,7 +182,7 @@ def box(facts, texts):
     ports = sum(i["port"] for i in facts["interfaces"])
     same("show inventory", [row["pid"], row["vid"].strip(), len(row["sn"])], [f"TANDEM-{ports}", "V01", 12])
     row = of(texts, "show clock")[0]
-    same("show clock", [row["timezone"], bool(row["time"]), len(row["year"])], ["UTC", True, 4])
+    same("show clock", [row["timezone"], bool(row["time"]), len(row["year"])], [facts["zone"], True, 4])
 
 
 def lists(facts, texts):
@@ -191,8 +191,16 @@ def lists(facts, texts):
     same("show access-lists", got, sorted(facts["lists"]))
 
 
-CHECKS = (box, lists, vlans, interfaces, tree, status, switchport, channels, descriptions, briefs, stations, routes,
-          version)
+def messages(facts, texts):
+    """The lines of the buffer, as they stand there."""
+    _, _, buffer = texts["show logging"].partition(" bytes):\n\n")
+    rows = of(texts, "show logging") if buffer else []
+    got = [f"%{r['facility']}-{r['severity']}-{r['mnemonic']}: {''.join(r['message'])}" for r in rows]
+    same("show logging", got, [line.split(": ", 1)[1] for line in buffer.splitlines()])
+
+
+CHECKS = (box, messages, lists, vlans, interfaces, tree, status, switchport, channels, descriptions, briefs, stations,
+          routes, version)
 
 
 def main():

@@ -24,7 +24,8 @@ use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
 use tandem_store::model::SourceId;
 use tandem_swchip::{Board, ChipEngine, Kernel, Taps};
-use tandem_swconsole::{FileStore, Log};
+use tandem_swconfig::Engine as _;
+use tandem_swconsole::{FileStore, Log, Logs};
 use tandem_swfrr::Frr;
 use tandem_swstack::{Beside, Probes};
 use tandem_vlans::{Database, Switch};
@@ -34,7 +35,7 @@ use crate::chip::Asked;
 use crate::names::Names;
 use crate::packets;
 use crate::plant::{CARRIER_TIMEOUT, Cell, MARK, Watch, Wired};
-use crate::{below, door};
+use crate::{below, door, log};
 
 /// Requests of the management API that may wait.
 const JOBS: usize = 64;
@@ -51,7 +52,7 @@ const VLANS: SourceId = SourceId(2);
 ///
 /// # Errors
 /// One line.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     // it stands where switchd does: an asicd has one of them
@@ -66,6 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let frr = Frr::new(crate::frr::folder(args.frr.as_deref(), instance.name()));
     crate::frr::join();
     let probes = Probes::open();
+    log::to_hosts(&logs, log::socket().context("a socket for syslog")?);
     lock_in(args, &instance, &folder)?;
     let wake = Arc::new(EventFd::new().context("eventfd")?);
     let bell = Arc::clone(&wake);
@@ -217,7 +219,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         asicd: Client::to(&instance, Daemon::Asicd),
         core: Client::to(&instance, Daemon::Switchd),
     }));
+    let asicd = Client::to(&instance, Daemon::Asicd);
+    log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
+    console.logs = logs;
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

@@ -16,8 +16,8 @@ use tandem_linux::sandbox::{Capability, Sandbox};
 use tandem_mgmt::client::Client;
 use tandem_mgmt::instance::{Daemon, Instance};
 use tandem_mgmt::types::{Items, Port, Status};
-use tandem_swconfig::{Config, Name, Platform};
-use tandem_swconsole::{FileStore, Log, STARTUP, Store};
+use tandem_swconfig::{Config, Engine as _, Name, Platform};
+use tandem_swconsole::{FileStore, Log, Logs, STARTUP, Store};
 use tandem_swfrr::Frr;
 use tandem_swkernel::{Board, KernelEngine, Netlink, PortState, States, Was};
 use tandem_swstack::tree::Tree;
@@ -26,7 +26,7 @@ use tandem_swstack::{Beside, Probes};
 use crate::args::Args;
 use crate::bpdus::Bpdus;
 use crate::names::Names;
-use crate::{below, door};
+use crate::{below, door, log};
 
 /// How often a switchd that is not there is looked for.
 const RETRY: Duration = Duration::from_millis(100);
@@ -96,7 +96,7 @@ impl Carried {
 ///
 /// # Errors
 /// One line.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
     let instance = Instance::resolve(args.name.as_deref())?;
     instance.create_dir()?;
     let _pid = instance.claim(Daemon::Swcfgd)?;
@@ -105,6 +105,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("configurations in {}", folder.display()))?;
     let names = Names::start();
     let login = door::bind_login(instance.dir())?;
+    log::to_hosts(&logs, log::socket().context("a socket for syslog")?);
     // what a daemon that is locked in may not look at
     let frr = Frr::new(crate::frr::folder(args.frr.as_deref(), instance.name()));
     crate::frr::join();
@@ -163,7 +164,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let switchd = Client::to(&instance, Daemon::Switchd);
     bpdus.start(tree, states, switchd, Arc::clone(&stop))?;
     crate::frr::look_after(frr, Arc::clone(&stop))?;
+    let asicd = Client::to(&instance, Daemon::Asicd);
+    log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
+    console.logs = logs;
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

@@ -18,6 +18,7 @@ pub mod door;
 pub mod drift;
 pub mod frr;
 pub mod kernel;
+pub mod log;
 pub mod names;
 pub mod packets;
 pub mod plant;

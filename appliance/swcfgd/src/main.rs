@@ -3,10 +3,11 @@
 
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser as _;
 use tandem_swcfgd::args::{Args, Which};
-use tandem_swcfgd::{daemon, kernel, names};
+use tandem_swcfgd::{daemon, kernel, log, names};
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(names::WORD) {
@@ -17,7 +18,9 @@ fn main() -> ExitCode {
     }
     let args = Args::parse();
     let say = |e: anyhow::Error| writeln!(std::io::stderr(), "swcfgd: {e:#}");
-    if let Err(e) = tandem_mgmt::log::start(&args.log, true) {
+    let logs = Arc::default();
+    let also = Some(log::of_daemon(&logs));
+    if let Err(e) = tandem_mgmt::log::start_also(&args.log, true, also) {
         let _ = say(anyhow::Error::msg(e));
         return ExitCode::from(2);
     }
@@ -32,8 +35,8 @@ fn main() -> ExitCode {
         which
     });
     let done = match engine {
-        Which::Chip => daemon::run(&args),
-        Which::Kernel => kernel::run(&args),
+        Which::Chip => daemon::run(&args, logs),
+        Which::Kernel => kernel::run(&args, logs),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,7 +6,7 @@ use tandem_swgrammar::Parsed;
 use super::Ask;
 use crate::load::{differences, read};
 use crate::turns::Turn;
-use crate::{STARTUP, Store as _, render};
+use crate::{STARTUP, Store as _, Switch, logs, render};
 
 /// Where a configuration is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +88,10 @@ pub(super) fn copy(turn: &Turn, from: &File, to: &File) -> String {
                     let (now, bad) = read(&switch.config, &text, &ports, true);
                     let mut lines: Vec<String> = bad.iter().map(ToString::to_string).collect();
                     lines.push(match turn.apply(now) {
-                        Ok(()) => format!("{} bytes copied", text.len()),
+                        Ok(()) => {
+                            configured(&switch, from);
+                            format!("{} bytes copied", text.len())
+                        }
                         Err(why) => why,
                     });
                     lines.join("\n")
@@ -96,6 +99,11 @@ pub(super) fn copy(turn: &Turn, from: &File, to: &File) -> String {
             }
         }
     }
+}
+
+fn configured(switch: &Switch, file: &str) {
+    let text = format!("Configured from {file}");
+    switch.logs.say(logs::CONFIGURED, &text);
 }
 
 /// Makes the configuration that of a file: whole, or not at all.
@@ -115,7 +123,10 @@ pub(super) fn replace(turn: &Turn, file: &str) -> String {
     }
     let changes = differences(&switch.config, &now);
     match turn.apply(now) {
-        Ok(()) => format!("{changes}Total number of passes: 1\nRollback Done\n"),
+        Ok(()) => {
+            configured(&switch, file);
+            format!("{changes}Total number of passes: 1\nRollback Done\n")
+        }
         Err(why) => format!("{why}\n% Nothing is replaced"),
     }
 }

@@ -9,7 +9,7 @@ use tandem_swsecret::{Gate, Secret, Way};
 
 use super::{Ask, Door, Output, Session, said};
 use crate::places::Kind;
-use crate::{Switch, lock};
+use crate::{Switch, lock, logs};
 
 /// Who comes in has said who it is after this time, or is closed.
 const LOGIN_WITHIN: Duration = Duration::from_secs(60);
@@ -101,6 +101,17 @@ fn tell(switch: &Switch, who: &str, name: &str, right: Option<bool>) {
         None => "was refused, too many were wrong",
     };
     switch.log.say(who, &format!("({name} {what})"));
+    let (kind, text) = match right {
+        Some(true) => (
+            logs::LOGIN,
+            format!("Login Success [user: {name}] [Source: {who}]"),
+        ),
+        _ => {
+            let text = format!("Login failed [user: {name}] [Source: {who}] [Reason: {what}]");
+            (logs::NO_LOGIN, text)
+        }
+    };
+    switch.logs.say(kind, &text);
 }
 
 impl Session {
@@ -145,7 +156,10 @@ impl Session {
             session.is(&name);
             // root's have a line in the log for each command, and nothing that could be refused
             if came.kind != Kind::Cli {
-                lock(&session.switch).log.say(&session.who, "(is in)");
+                let switch = session.seen();
+                switch.log.say(&session.who, "(is in)");
+                let text = format!("Login Success [user: {name}] [Source: {}]", session.who);
+                switch.logs.say(logs::LOGIN, &text);
             }
         }
         session.stage = stage;

@@ -11,7 +11,7 @@ use super::kept::{copy, replace, save};
 use super::{Ask, Goes, Output, Session, anew, said};
 use crate::change::{Scope, change};
 use crate::turns::Turn;
-use crate::{STARTUP, Store as _, lock, revert, users};
+use crate::{STARTUP, Store as _, lock, logs, revert, users};
 
 /// A session that waits for so long says so.
 const SAY_AFTER: Duration = Duration::from_secs(1);
@@ -87,7 +87,14 @@ impl Session {
             return super::reloaded();
         }
         match pending {
-            Pending::Set(scope, parsed) => self.set(turn, &scope, &parsed),
+            Pending::Set(scope, parsed) => {
+                let output = self.set(turn, &scope, &parsed);
+                if !output.refused {
+                    let text = format!("User:{}  logged command:{}", self.who, self.line.trim());
+                    turn.seen().logs.say(logs::COMMAND, &text);
+                }
+                output
+            }
             Pending::Exec(parsed) => self.act(turn, &parsed),
             Pending::Answer(ask, answer) => {
                 let text = self.answer(ask, &answer, turn);
@@ -209,7 +216,15 @@ impl Session {
                     "Please answer 'yes' or 'no'.".into()
                 }
             },
-            Ask::Reload if yes => turn.reload().join("\n"),
+            Ask::Reload if yes => {
+                let text = format!("Reload requested by {}", self.who);
+                turn.seen().logs.say(logs::RELOAD, &text);
+                turn.reload().join("\n")
+            }
+            Ask::ClearLog if yes => {
+                turn.seen().logs.clear();
+                String::new()
+            }
             Ask::ClearOspf if yes && !answer.is_empty() => {
                 anew(&turn.seen(), routing::Ask::OspfAnew)
             }

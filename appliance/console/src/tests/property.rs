@@ -281,7 +281,7 @@ fn interface(name: Name, at: u8) -> impl Strategy<Value = Interface> {
         option::of(switchport),
         addresses,
         option::of(port_tree()),
-        (groups(name), storm()),
+        (groups(name), storm(), super::services::helpers()),
     )
         .prop_map(
             move |(
@@ -291,7 +291,7 @@ fn interface(name: Name, at: u8) -> impl Strategy<Value = Interface> {
                 switchport,
                 (ipv4, secondary, ipv6),
                 tree,
-                (groups, storm),
+                (groups, storm, helpers),
             )| {
                 let mut set = Interface {
                     description,
@@ -323,6 +323,7 @@ fn interface(name: Name, at: u8) -> impl Strategy<Value = Interface> {
                             set.secondary = secondary.iter().map(|b| net(*b, 24)).collect();
                         }
                         let six = |n: &u16| Ipv6Addr::new(0x2001, 0xdb8, at.into(), *n, 0, 0, 0, 1);
+                        set.helpers = helpers;
                         set.ipv6 = ipv6
                             .iter()
                             .map(|n| Net {
@@ -477,7 +478,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
         interfaces,
         vec(route(), 0..8),
         stations,
-        (tree(), access()),
+        (tree(), access(), super::services::services()),
         super::routing::routers(),
         (lists(), sessions(), classes(), policies(), channels),
     )
@@ -488,7 +489,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                 interfaces,
                 routes,
                 stations,
-                (tree, access),
+                (tree, access, services),
                 routers,
                 ((lists, lists6), sessions, classes, policies, channels),
             )| {
@@ -499,6 +500,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                     aging: aging.filter(|a| *a != 300),
                     tree,
                     access,
+                    services,
                     routers: routers.routers,
                     lists,
                     lists6,
@@ -708,5 +710,17 @@ fn typed() -> impl Strategy<Value = String> {
         Just("police 8000 10000 exceed-action drop".into()),
         Just("no police".into()),
         Just("service-policy input in".into()),
+        (0u8..9).prop_map(|n| format!("logging buffered 5000 {n}")),
+        Just("no logging buffered".into()),
+        Just("no logging on".into()),
+        Just("default logging trap".into()),
+        Just("logging host 10.0.0.9".into()),
+        Just("no logging 10.0.0.9".into()),
+        Just("clock timezone X -0 30".into()),
+        Just("ntp server 10.0.0.9 prefer iburst".into()),
+        Just("snmp-server community public".into()),
+        Just("snmp-server location  two  words ".into()),
+        Just("ip helper-address 10.0.0.9".into()),
+        Just("no ip helper-address".into()),
     ]
 }

@@ -339,6 +339,7 @@ fn facts(switch: &Switch) -> Value {
     json!({
         "lists": lists.collect::<Vec<_>>(),
         "tree": tree_facts(switch),
+        "zone": switch.config.services.zone.as_ref().map_or("UTC", |z| z.name.as_str()),
         "hostname": config.hostname.clone().unwrap_or("Switch".into()), "routing": config.routing,
         "interfaces": interfaces, "vlans": vlans, "stations": stations, "routes": routes,
     })
@@ -395,7 +396,7 @@ fn random_configurations() {
         let facts = facts(&lock(&bench.switch));
         let texts: Vec<(String, String)> = COMMANDS
             .iter()
-            .chain(&["show clock", "show access-lists"])
+            .chain(&["show clock", "show access-lists", "show logging"])
             .map(|c| (c.to_string(), bench.say(c)))
             .collect();
         assert!(
