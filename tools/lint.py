@@ -112,7 +112,7 @@ def findings():
 
 
 # Keys of the API that keep the name which they had first
-KEPT = re.compile('"news_lost"')
+KEPT = re.compile(r'"news_lost"|\("news", (7|"USENET news")\)|\|news\|')  # the last two: a facility of syslog
 
 
 def words():
@@ -188,7 +188,8 @@ CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/
           "ofchip": "openflow/chip", "ofkeep": "openflow/keep", "agent": "openflow/agent",
           "vlans": "appliance/vlans", "swchip": "appliance/chip", "grammar": "appliance/grammar",
           "console": "appliance/console", "rstp": "appliance/rstp", "swkernel": "appliance/kernel",
-          "swstack": "appliance/stack", "swsecret": "appliance/secret", "swfrr": "appliance/frr"}
+          "swstack": "appliance/stack", "swsecret": "appliance/secret", "swfrr": "appliance/frr",
+          "swcfgd": "appliance/swcfgd"}
 
 
 def sources(place):

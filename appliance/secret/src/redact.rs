@@ -62,10 +62,12 @@ fn meant(word: &str, whole: &str) -> bool {
     whole.starts_with(word) || near(word, whole)
 }
 
-/// May it have been meant as `secret` or `password`? Behind a command that has secrets, its first letter is enough.
+/// May it have been meant as `secret`, `password`, or `community` of SNMP? Behind a command that has secrets, the first
+/// letter of the former is enough.
 fn means(word: &str, sets_secrets: bool) -> bool {
-    ["secret", "password"].iter().any(|whole| {
-        let short = whole.starts_with(word) && (sets_secrets || word.len() >= 3);
+    ["secret", "password", "community"].iter().any(|whole| {
+        let letter = sets_secrets && *whole != "community";
+        let short = whole.starts_with(word) && (letter || word.len() >= 3);
         short || near(word, whole)
     })
 }
@@ -109,6 +111,8 @@ mod tests {
             "no username bob hunter2",
             "enable hunter2",
             "enable level 5 hunter2",
+            "snmp-server community hunter2 ro",
+            "no snmp com hunter2",
         ] {
             let shown = redacted(line);
             assert!(!shown.contains("hunter2"), "{line}: {shown}");
@@ -131,6 +135,8 @@ mod tests {
             "end",
             "exit",
             "enable secret",
+            "snmp-server contact noc",
+            "snmp-server community",
             "enable 15",
             "no username bob",
             "configure terminal",

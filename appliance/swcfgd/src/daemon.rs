@@ -35,6 +35,7 @@ use crate::chip::Asked;
 use crate::names::Names;
 use crate::packets;
 use crate::plant::{CARRIER_TIMEOUT, Cell, MARK, Watch, Wired};
+use crate::services::Services;
 use crate::{below, door, log};
 
 /// Requests of the management API that may wait.
@@ -223,6 +224,7 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
     log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
     console.logs = logs;
+    console.daemons = Arc::new(Services::new(instance.dir())?);
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

@@ -26,6 +26,7 @@ use tandem_swstack::{Beside, Probes};
 use crate::args::Args;
 use crate::bpdus::Bpdus;
 use crate::names::Names;
+use crate::services::Services;
 use crate::{below, door, log};
 
 /// How often a switchd that is not there is looked for.
@@ -168,6 +169,7 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
     log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
     console.logs = logs;
+    console.daemons = Arc::new(Services::new(instance.dir())?);
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

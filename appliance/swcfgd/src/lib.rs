@@ -22,3 +22,4 @@ pub mod log;
 pub mod names;
 pub mod packets;
 pub mod plant;
+pub mod services;

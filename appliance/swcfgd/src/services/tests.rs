@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What daemons read, and when they are told.
+
+use std::net::Ipv4Addr;
+
+use tandem_swconfig::services::NtpServer;
+use tandem_swconfig::{Interface, Kind, Name, Net};
+
+use super::*;
+
+fn config() -> Config {
+    let mut config = Config::default();
+    for number in 1..=3 {
+        let name = Name {
+            kind: Kind::Vlan,
+            number,
+        };
+        let mut set = Interface::new(&name);
+        set.shutdown = number == 2;
+        set.ipv4 = (number != 3).then(|| Net {
+            address: Ipv4Addr::new(10, 0, number as u8, 1),
+            prefix: 24,
+        });
+        set.helpers = [Ipv4Addr::new(10, 9, 0, 1), Ipv4Addr::new(10, 9, 0, 2)].into();
+        config.interfaces.insert(name, set);
+    }
+    let services = &mut config.services;
+    services
+        .ntp
+        .insert(Ipv4Addr::new(10, 9, 0, 3), NtpServer::default());
+    let prefer = NtpServer {
+        iburst: true,
+        prefer: true,
+    };
+    services.ntp.insert(Ipv4Addr::new(10, 9, 0, 4), prefer);
+    services.snmp.communities.insert("public".into());
+    services.snmp.location = Some("Rack 7, left".into());
+    config
+}
+
+#[test]
+fn what_is_set_is_what_they_read() {
+    let texts = texts(&config());
+    // one that is shut, or has no address, asks nobody
+    assert_eq!(
+        texts["dhcp-relay"],
+        "port=0\nno-hosts\nno-resolv\nno-ping\ndhcp-relay=10.0.1.1,10.9.0.1\ndhcp-relay=10.0.1.1,10.9.0.2\n"
+    );
+    assert_eq!(
+        texts["ntp"],
+        "server 10.9.0.3\nserver 10.9.0.4 iburst prefer\n"
+    );
+    assert!(texts["snmpd"].starts_with("agentaddress udp:161\n"));
+    assert!(
+        texts["snmpd"].ends_with("sysLocation Rack 7, left\nsysContact -\nrocommunity public\n")
+    );
+    assert!(
+        super::texts(&Config::default())
+            .values()
+            .all(String::is_empty)
+    );
+}
+
+fn flags(folder: &Path) -> Vec<String> {
+    let all = fs::read_dir(folder.join("services/changed")).unwrap();
+    let mut names: Vec<String> = all
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    for name in &names {
+        fs::remove_file(folder.join("services/changed").join(name)).unwrap();
+    }
+    names
+}
+
+#[test]
+fn whose_text_has_changed_is_told() {
+    let folder = std::env::temp_dir().join(format!("tandem-services-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    let services = Services::new(&folder).unwrap();
+    services.set(&Config::default()).unwrap();
+    assert_eq!(flags(&folder), [""; 0]);
+    services.set(&config()).unwrap();
+    assert_eq!(flags(&folder), ["dhcp-relay", "ntp", "snmpd"]);
+    // another swcfgd finds it as it is to be
+    let services = Services::new(&folder).unwrap();
+    let mut other = config();
+    services.set(&other).unwrap();
+    assert_eq!(flags(&folder), [""; 0]);
+    other.services.ntp.clear();
+    services.set(&other).unwrap();
+    assert_eq!(flags(&folder), ["ntp"]);
+    assert!(!folder.join("services/ntp").exists());
+    // what can't be written is refused, and what was is there again
+    let before = fs::read_to_string(folder.join("services/dhcp-relay")).unwrap();
+    fs::create_dir(folder.join("services/.snmpd.new")).unwrap();
+    let mut more = Config::default();
+    more.services.snmp.communities.insert("other".into());
+    let why = services.set(&more).unwrap_err();
+    assert!(
+        why.starts_with("What daemons read can't be written: "),
+        "{why}"
+    );
+    assert_eq!(
+        fs::read_to_string(folder.join("services/dhcp-relay")).unwrap(),
+        before
+    );
+    fs::remove_dir_all(folder).unwrap();
+}
