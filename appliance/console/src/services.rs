@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use tandem_swconfig::services::{
     Buffer, FACILITIES, FACILITY, Logging, NtpServer, SEVERITIES, SYSLOG_PORT, Services, Snmp,
-    TRAP, Zone,
+    Stamp, TRAP, Zone,
 };
 use tandem_swconfig::{Config, Interface, Name};
 use tandem_swgrammar::{Arg, Form, Id, Parsed};
@@ -64,6 +64,11 @@ pub(crate) fn is_switchs(id: Id) -> bool {
     matches!(
         id,
         Id::ClockZone
+            | Id::Stamps
+            | Id::DomainName
+            | Id::DomainLookup
+            | Id::SshVersion
+            | Id::LogLine
             | Id::LogOn
             | Id::LogBuffer
             | Id::LogTrap
@@ -114,6 +119,25 @@ pub(crate) fn of_switch(services: &mut Services, parsed: &Parsed) -> Result<(), 
     let plain = parsed.form == Form::Plain;
     match parsed.id {
         Id::ClockZone => services.zone = zone(parsed)?,
+        Id::Stamps => stamps(services, parsed),
+        Id::DomainName => {
+            let name = parsed.text().filter(|_| plain);
+            if name.is_some_and(|n| !is_domain(n)) {
+                return Err("% A domain's name has letters, digits, - and . in between".into());
+            }
+            services.domain = name.map(Into::into);
+        }
+        Id::DomainLookup if plain => {
+            return Err("% There are no names for addresses here: addresses are typed".into());
+        }
+        Id::LogLine if plain => {
+            return Err("% Nothing is logged to a line: show logging has what is kept".into());
+        }
+        Id::DomainLookup | Id::LogLine => {}
+        Id::SshVersion if plain && parsed.number() == Some(1) => {
+            return Err("% OpenSSH speaks version 2 alone".into());
+        }
+        Id::SshVersion => services.ssh2 = plain,
         Id::NtpServer => {
             let server = host(parsed)?;
             if !plain {
@@ -135,6 +159,49 @@ pub(crate) fn of_switch(services: &mut Services, parsed: &Parsed) -> Result<(), 
         _ => logging(&mut services.logging, parsed)?,
     }
     Ok(())
+}
+
+/// `datetime` without a word is without milliseconds; with `no` messages have no time.
+fn stamps(services: &mut Services, parsed: &Parsed) {
+    let stamp = match parsed.form {
+        Form::Plain => Some(Stamp {
+            millis: parsed.has("msec"),
+            local: parsed.has("localtime"),
+            zone: parsed.has("show-timezone"),
+            year: parsed.has("year"),
+        }),
+        Form::No => None,
+        Form::Default => Some(Stamp::default()),
+    };
+    if !parsed.has("debug") {
+        services.stamp = stamp;
+    }
+    if !parsed.has("log") {
+        services.debug_stamp = stamp;
+    }
+}
+
+fn stamp_line(which: &str, stamp: Option<Stamp>) -> Option<String> {
+    let Some(stamp) = stamp else {
+        return Some(format!("no service timestamps {which}"));
+    };
+    let words = [
+        (stamp.millis, " msec"),
+        (stamp.local, " localtime"),
+        (stamp.zone, " show-timezone"),
+        (stamp.year, " year"),
+    ];
+    let said: String = words
+        .iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, w)| *w)
+        .collect();
+    (stamp != Stamp::default()).then(|| format!("service timestamps {which} datetime{said}"))
+}
+
+fn is_domain(name: &str) -> bool {
+    let label = |l: &str| !l.is_empty() && l.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    name.len() <= TEXT_MOST && name.split('.').all(label)
 }
 
 fn zone(parsed: &Parsed) -> Result<Option<Zone>, String> {
@@ -274,6 +341,20 @@ pub(crate) fn helper_lines(helpers: &BTreeSet<Ipv4Addr>) -> Vec<String> {
 pub(crate) fn blocks(id: Id, services: &Services) -> Vec<Block> {
     let lines = match id {
         Id::ClockZone => services.zone.iter().map(zone_line).collect(),
+        Id::Stamps => {
+            let both = [("debug", services.debug_stamp), ("log", services.stamp)];
+            both.into_iter()
+                .filter_map(|(which, stamp)| stamp_line(which, stamp))
+                .collect()
+        }
+        Id::DomainName => {
+            let line = |name: &String| format!("ip domain name {name}");
+            services.domain.iter().map(line).collect()
+        }
+        Id::SshVersion => {
+            let line = services.ssh2.then(|| "ip ssh version 2".to_owned());
+            line.into_iter().collect()
+        }
         Id::NtpServer => {
             let line = |(server, how): (&Ipv4Addr, &NtpServer)| {
                 let iburst = if how.iburst { " iburst" } else { "" };

@@ -70,7 +70,9 @@ fn snmpd(config: &Config) -> String {
     if snmp.communities.is_empty() {
         return String::new();
     }
-    let name = config.hostname.as_deref().unwrap_or("Switch");
+    let domain = config.services.domain.iter().map(|d| format!(".{d}"));
+    let host = config.hostname.as_deref().unwrap_or("Switch");
+    let name = host.to_owned() + &domain.collect::<String>();
     let version = env!("CARGO_PKG_VERSION");
     let mut lines = format!(
         "agentaddress udp:161\nsysDescr Tandem Software, Version {version}\nsysName {name}\nsysServices 6\n"

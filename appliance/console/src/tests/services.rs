@@ -8,7 +8,7 @@ use proptest::collection::{btree_map, btree_set};
 use proptest::option;
 use proptest::prelude::*;
 use tandem_swconfig::Config;
-use tandem_swconfig::services::{Buffer, Logging, NtpServer, Services, Snmp, Zone};
+use tandem_swconfig::services::{Buffer, Logging, NtpServer, Services, Snmp, Stamp, Zone};
 
 use super::{Bench, port};
 use crate::services::{Daemons, Ntp};
@@ -49,21 +49,45 @@ pub(super) fn services() -> impl Strategy<Value = Services> {
         (any::<bool>(), any::<bool>()),
         0..4,
     );
-    (logging(), zone, ntp, btree_set(word, 0..3), text(), text()).prop_map(
-        |(logging, zone, ntp, communities, location, contact)| Services {
-            logging,
-            zone: zone.map(|(name, minutes)| Zone { name, minutes }),
-            ntp: ntp
-                .into_iter()
-                .map(|(a, (iburst, prefer))| (a, NtpServer { iburst, prefer }))
-                .collect(),
-            snmp: Snmp {
-                communities,
-                location,
-                contact,
-            },
-        },
+    let stamp = || {
+        let words = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+        option::of(words.prop_map(|(millis, local, zone, year)| Stamp {
+            millis,
+            local,
+            zone,
+            year,
+        }))
+    };
+    let domain = option::of("[a-z]{1,5}(\\.[a-z]{1,5}){0,2}");
+    let more = (stamp(), stamp(), domain, any::<bool>());
+    (
+        logging(),
+        zone,
+        ntp,
+        btree_set(word, 0..3),
+        text(),
+        text(),
+        more,
     )
+        .prop_map(
+            |(logging, zone, ntp, communities, location, contact, more)| Services {
+                stamp: more.0,
+                debug_stamp: more.1,
+                domain: more.2,
+                ssh2: more.3,
+                logging,
+                zone: zone.map(|(name, minutes)| Zone { name, minutes }),
+                ntp: ntp
+                    .into_iter()
+                    .map(|(a, (iburst, prefer))| (a, NtpServer { iburst, prefer }))
+                    .collect(),
+                snmp: Snmp {
+                    communities,
+                    location,
+                    contact,
+                },
+            },
+        )
 }
 
 #[test]
@@ -137,6 +161,57 @@ fn what_was_typed_is_what_is_set() {
         "logging buffered",
         "no interface vlan 2",
     ]);
+    assert_eq!(bench.config(), Config::default());
+}
+
+#[test]
+fn lines_that_configurations_of_others_have() {
+    let mut bench = Bench::new();
+    bench.set(&[
+        "service timestamps debug datetime msec",
+        "service timestamps log datetime msec localtime show-timezone",
+        "no ip domain-lookup",
+        "no ip domain lookup",
+        "no logging console",
+        "no logging monitor debugging",
+        "ip domain-name example.org",
+        "ip ssh version 2",
+        "clock timezone CET 1",
+    ]);
+    assert_eq!(
+        bench.say("show running-config | include stamps|domain|ssh|console|monitor"),
+        "service timestamps log datetime msec localtime show-timezone\n\
+         ip domain name example.org\nip ssh version 2\n"
+    );
+    let last = |bench: &mut Bench| {
+        let text = bench.say("show logging");
+        text.lines()
+            .rev()
+            .find(|l| l.contains("CONFIG_I"))
+            .unwrap()
+            .to_owned()
+    };
+    assert!(last(&mut bench).contains(" CET: %SYS-5-CONFIG_I: "));
+    bench.set(&["no service timestamps log"]);
+    assert!(last(&mut bench).starts_with("%SYS-5-CONFIG_I: "));
+    assert_eq!(bench.config().services.debug_stamp, Some(Stamp::default()));
+    bench.set(&[
+        "default service timestamps",
+        "no ip domain name",
+        "no ip ssh version",
+        "no clock timezone",
+    ]);
+    assert_eq!(bench.config(), Config::default());
+    bench.say("conf t");
+    for line in [
+        "ip domain-lookup",
+        "logging console",
+        "logging monitor 7",
+        "ip ssh version 1",
+        "ip domain-name a..b",
+    ] {
+        assert!(bench.say(line).starts_with("% "), "{line}");
+    }
     assert_eq!(bench.config(), Config::default());
 }
 

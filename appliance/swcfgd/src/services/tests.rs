@@ -34,6 +34,7 @@ fn config() -> Config {
     };
     services.ntp.insert(Ipv4Addr::new(10, 9, 0, 4), prefer);
     services.snmp.communities.insert("public".into());
+    services.domain = Some("example.org".into());
     services.snmp.location = Some("Rack 7, left".into());
     config
 }
@@ -50,6 +51,7 @@ fn what_is_set_is_what_they_read() {
         texts["ntp"],
         "server 10.9.0.3\nserver 10.9.0.4 iburst prefer\n"
     );
+    assert!(texts["snmpd"].contains("\nsysName Switch.example.org\n"));
     assert!(texts["snmpd"].starts_with("agentaddress udp:161\n"));
     assert!(
         texts["snmpd"].ends_with("sysLocation Rack 7, left\nsysContact -\nrocommunity public\n")
