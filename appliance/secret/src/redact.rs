@@ -66,9 +66,11 @@ fn meant(word: &str, whole: &str) -> bool {
 /// letter of the former is enough.
 fn means(word: &str, sets_secrets: bool) -> bool {
     ["secret", "password", "community"].iter().any(|whole| {
-        let letter = sets_secrets && *whole != "community";
+        let snmp = *whole == "community";
+        let letter = sets_secrets && !snmp;
         let short = whole.starts_with(word) && (letter || word.len() >= 3);
-        short || near(word, whole)
+        // `commands` is another word
+        short || near(word, whole) && (!snmp || word.contains('u'))
     })
 }
 
@@ -113,6 +115,7 @@ mod tests {
             "enable level 5 hunter2",
             "snmp-server community hunter2 ro",
             "no snmp com hunter2",
+            "snmp-server comunity hunter2 ro",
         ] {
             let shown = redacted(line);
             assert!(!shown.contains("hunter2"), "{line}: {shown}");
@@ -136,6 +139,7 @@ mod tests {
             "exit",
             "enable secret",
             "snmp-server contact noc",
+            "% ospfd: Please remove all network commands first.",
             "snmp-server community",
             "enable 15",
             "no username bob",
