@@ -12,6 +12,7 @@ Without 8021q in the kernel the hosts of trunks speak by hand.
 import copy
 import os
 import re
+import signal
 import time
 
 import pytest
@@ -630,3 +631,44 @@ def test_what_lies_below_is_shown(switch):
     for wrong in ("route nonsense", "neighbor 10.2", "mac 1"):
         with pytest.raises(AssertionError, match="%"):
             sw.cli(f"show platform why {wrong}")
+
+
+def test_who_looks_waits_for_nobody(switch):
+    """asicd is stopped: a line of one session waits for it, and what others look at meanwhile does not."""
+    sw = switch
+    until_the_chip_routes(sw)
+    os.kill(sw.pid("asicd"), signal.SIGSTOP)
+    try:
+        line = sw.begin("configure terminal", "interface vlan 4")
+        # it is in the log before it is carried out
+        net.wait_until("the line to begin", lambda: "interface vlan 4" in sw.log("swcfgd"))
+        shown = sw.cli("show vlan", "show running-config", "show mac address-table", "show users", "show clock",
+                       "show processes cpu", "dir")
+        assert line.poll() is None, "it has not waited for the chip"
+        assert "VLAN0002" in shown and "interface Vlan3" in shown, shown
+        assert " asicd " in shown and " swcfgd " in shown, shown
+    finally:
+        os.kill(sw.pid("asicd"), signal.SIGCONT)
+    assert line.wait(net.PATIENCE) == 0
+    assert "interface Vlan4" in sw.cli("show running-config")
+    until_the_chip_routes(sw)
+
+
+def test_what_is_not_confirmed_is_as_it_was_after_a_kill(switch):
+    """Neither what was not kept before is lost, nor what was kept since is carried out."""
+    sw = switch
+    sw.cli("configure terminal", "vlan 66")
+    sw.cli("configure terminal revert timer 100", "no vlan 66", "vlan 77", "end", "write memory")
+    sw.kill()
+    sw.config = None  # what was written is what is there
+    sw.start_swcfgd()
+    shown = sw.cli("show vlan", "show archive config differences")
+    assert "VLAN0066" in shown and "VLAN0077" not in shown, shown
+    assert "is as it was before" in sw.log("swcfgd")
+    # in time, by the switch itself, though nobody is there any more
+    sw.cli("configure terminal revert timer 1", "vlan 78")
+    net.wait_until("the minute to pass", lambda: "VLAN0078" not in sw.cli("show vlan"), timeout=60 + net.PATIENCE)
+    sw.cli("configure terminal revert timer 100", "vlan 79", "end", "configure confirm")
+    sw.kill()
+    sw.start_swcfgd()
+    assert "VLAN0066" not in sw.cli("show vlan"), "a start begins with what is kept"

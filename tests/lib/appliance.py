@@ -144,9 +144,10 @@ class ChipSwitch(AsicSwitch):
                 return False
         return True
 
-    def begin(self, command):
-        """A command by swcli, that is not waited for: the process."""
-        return self.ns.popen(os.path.join(binaries(), "swcli"), "--name", self.instance, "-c", command,
+    def begin(self, *commands):
+        """Commands by swcli, that are not waited for: the process."""
+        words = [w for c in commands for w in ("-c", c)]
+        return self.ns.popen(os.path.join(binaries(), "swcli"), "--name", self.instance, *words,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def cli(self, *commands, stdin=None):

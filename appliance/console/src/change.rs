@@ -336,6 +336,7 @@ fn of_interface(
         Id::Helper => crate::services::helper(name, &mut set, parsed)?,
         Id::Storm => crate::monitor::storm(name, &mut set.storm, parsed)?,
         Id::IpGroup | Id::Ipv6Group => crate::acl::of_interface(name, &mut set.groups, parsed)?,
+        Id::Speed | Id::Duplex => crate::media::of_interface(name, parsed)?,
         Id::Mtu => set.mtu = parsed.number().filter(|n| plain && *n != 1500),
         Id::Switchport => {
             if !name.is_switched() {

@@ -37,6 +37,7 @@ mod clock;
 mod files;
 pub mod load;
 pub mod logs;
+mod media;
 mod monitor;
 mod pipe;
 mod places;

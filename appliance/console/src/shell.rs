@@ -88,6 +88,8 @@ pub struct Shell<T> {
 struct Editor {
     line: Vec<u8>,
     at: usize,
+    /// More was typed than a line has: it is refused, for half of it is another one.
+    over: bool,
     escape: Escape,
     after_cr: bool,
     quoted: bool,
@@ -101,6 +103,7 @@ impl Editor {
         Editor {
             line: Vec::new(),
             at: 0,
+            over: false,
             escape: Escape::No,
             after_cr: false,
             quoted: false,
@@ -119,6 +122,7 @@ impl Editor {
 
     fn insert(&mut self, byte: u8, out: &mut Vec<u8>) {
         if self.line.len() >= LINE_MOST {
+            self.over = true;
             return out.push(BELL);
         }
         self.line.insert(self.at.min(self.line.len()), byte);
@@ -204,6 +208,7 @@ impl Editor {
         self.line.clear();
         self.draft.clear();
         (self.at, self.back, self.escape, self.quoted) = (0, 0, Escape::No, false);
+        self.over = false;
     }
 }
 
@@ -391,10 +396,10 @@ impl<T: Terminal> Shell<T> {
                 self.prompt();
             }
             0x08 | 0x7f => drop(self.editor.line.pop()),
-            0x15 | 0x18 => self.editor.line.clear(),
+            0x15 | 0x18 => self.editor.clear(),
             0..0x20 => {}
             _ if self.editor.line.len() < LINE_MOST => self.editor.line.push(byte),
-            _ => {}
+            _ => self.editor.over = true,
         }
     }
 
@@ -445,7 +450,10 @@ impl<T: Terminal> Shell<T> {
             }
             0x0e => self.recall(false),
             0x10 => self.recall(true),
-            0x15 | 0x18 => editor.cut_to(0, out),
+            0x15 | 0x18 => {
+                editor.cut_to(0, out);
+                editor.over &= !editor.line.is_empty();
+            }
             0x16 => editor.quoted = true,
             0x17 => {
                 let from = editor.word_before();
@@ -486,8 +494,12 @@ impl<T: Terminal> Shell<T> {
 
     fn enter(&mut self) {
         self.say("\n");
-        let line = self.editor.text();
+        let (line, over) = (self.editor.text(), self.editor.over);
         self.editor.clear();
+        if over {
+            self.say(&format!("% Line is longer than {LINE_MOST} octets\n"));
+            return self.prompt();
+        }
         let done = self.session.line(&line);
         self.closed = done.closed;
         if self.closed {
@@ -497,7 +509,12 @@ impl<T: Terminal> Shell<T> {
             // the prompt comes behind it
             return self.say(&done.text);
         }
-        self.pages = done.text.lines().map(str::to_string).collect();
+        self.show(&done.text);
+    }
+
+    /// A page of a text, and the others when somebody wants them.
+    fn show(&mut self, text: &str) {
+        self.pages = text.lines().map(str::to_string).collect();
         let lines = match self.session.length() {
             0 => u16::MAX.into(),
             length => usize::from(length).saturating_sub(1).max(1),
@@ -554,9 +571,7 @@ impl<T: Terminal> Shell<T> {
         let before = String::from_utf8_lossy(before).into_owned();
         let text = self.session.help(&before);
         // the line is shown again behind it
-        self.say(&text);
-        self.say("\n");
-        self.prompt();
+        self.show(&format!("{text}\n"));
     }
 
     fn complete(&mut self) {

@@ -239,3 +239,82 @@ fn protocols_begin_anew() {
     );
     assert!(bench.say("clear ip bgp").contains("Incomplete"));
 }
+
+#[test]
+fn much_at_once_for_who_helps_and_no_secrets_in_it() {
+    let mut bench = Bench::new();
+    bench.set(&[
+        "vlan 7",
+        "username al secret hidden",
+        "router bgp 1",
+        "neighbor 10.0.0.2 remote-as 2",
+        "neighbor 10.0.0.2 password hidden",
+    ]);
+    let text = bench.say("show tech-support");
+    for title in [
+        "show version",
+        "show running-config",
+        "show vlan",
+        "show processes cpu",
+    ] {
+        assert!(
+            text.contains(&format!(
+                "\n------------------ {title} ------------------\n"
+            )),
+            "{title}"
+        );
+    }
+    assert!(text.contains("username al secret <removed>\n"), "{text}");
+    assert!(text.contains(" neighbor 10.0.0.2 password <removed>\n"));
+    assert!(!text.contains("hidden") && !text.contains("$argon2"));
+    // each of its parts is a command
+    assert_eq!(text.matches("------------------ show ").count(), 27);
+}
+
+#[test]
+fn there_is_no_debugging_and_that_is_said() {
+    let mut bench = Bench::new();
+    assert!(bench.session.line("debug ip packet").refused);
+    for line in ["undebug all", "no debug all", "u all"] {
+        assert_eq!(
+            bench.say(line),
+            "All possible debugging has been turned off\n"
+        );
+    }
+    assert_eq!(bench.say("show debugging"), "");
+}
+
+#[test]
+fn a_port_has_one_speed() {
+    let mut bench = Bench::new();
+    bench.set(&[
+        "interface gi1/0/1",
+        "speed auto",
+        "speed 1000",
+        "duplex full",
+        "duplex auto",
+        "no speed",
+        "interface te1/0/9",
+        "speed 10000",
+    ]);
+    assert_eq!(
+        bench.config(),
+        Default::default(),
+        "nothing that is to be kept"
+    );
+    bench.say("configure terminal");
+    for (port, line, why) in [
+        ("gi1/0/1", "speed 100", "has 1000 Mb/s and no other speed"),
+        ("gi1/0/1", "duplex half", "has full duplex and no other"),
+        ("te1/0/9", "speed 1000", "has 10000 Mb/s"),
+        ("vlan 1", "speed auto", "Vlan1 is no port"),
+    ] {
+        bench.say(&format!("interface {port}"));
+        let said = bench.session.line(line);
+        assert!(
+            said.refused && said.text.contains(why),
+            "{line}: {}",
+            said.text
+        );
+    }
+}

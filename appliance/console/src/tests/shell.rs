@@ -315,15 +315,41 @@ fn a_line_has_an_end() {
     let shown = type_in(
         &bench,
         Door::cli(),
-        vec![b"conf t\rint gi1/0/1\r".to_vec(), long.into_bytes()],
+        vec![
+            b"conf t\rint gi1/0/1\r".to_vec(),
+            long.into_bytes(),
+            // what is rubbed out was not typed
+            [vec![b'x'; 2000], b"\x15mtu 2000\r".to_vec()].concat(),
+        ],
     );
-    assert!(shown.len() < 7000);
-    let description = lock(&bench.switch)
-        .config
-        .interface(&port(1))
-        .description
-        .unwrap();
-    assert_eq!(description.len(), 240);
+    assert!(shown.len() < 20_000);
+    // it is refused: the first part of it is another line
+    let set = lock(&bench.switch).config.interface(&port(1));
+    assert_eq!((set.description, set.mtu), (None, Some(2000)));
+    let refused = screen(&shown);
+    let refused = refused
+        .iter()
+        .filter(|l| **l == "% Line is longer than 1024 octets");
+    assert_eq!(refused.count(), 1);
+}
+
+#[test]
+fn help_has_pages_and_the_line_stays() {
+    let keys = |more: &[u8]| [b"show ?".as_slice(), more].concat();
+    let shown = type_in(&Bench::new(), Door::cli(), vec![keys(b" vlan id 1\r")]);
+    let lines = screen(&shown);
+    assert!(lines.len() > 30, "{lines:?}");
+    // a page, then the rest of it, then the line goes on
+    let at = |text: &str| lines.iter().position(|l| l.contains(text));
+    assert!(at("Switch#show vlan id 1").unwrap() > at("  vlan ").unwrap());
+    // who has had enough has the line as well
+    let shown = type_in(&Bench::new(), Door::cli(), vec![keys(b"qvlan id 1\r")]);
+    let lines = screen(&shown);
+    assert!(!lines.iter().any(|l| l.starts_with("  vlan ")), "{lines:?}");
+    assert!(
+        lines.iter().any(|l| l == "Switch#show vlan id 1"),
+        "{lines:?}"
+    );
 }
 
 fn noise() -> impl Strategy<Value = Vec<u8>> {

@@ -31,6 +31,12 @@ const COMMANDS: &[&str] = &[
     "show ipv6 interface brief",
     "show mac address-table",
     "show spanning-tree",
+    "show spanning-tree vlan 2",
+    "show spanning-tree interface gi1/0/1",
+    "show spanning-tree detail",
+    "show spanning-tree summary",
+    "show errdisable recovery",
+    "show interfaces status err-disabled",
     "show ip route",
     "show ipv6 route",
     "show archive config differences",
@@ -143,7 +149,7 @@ fn folder() -> PathBuf {
 }
 
 fn file_of(command: &str) -> String {
-    command.replace(' ', "_") + ".txt"
+    command.replace([' ', '/'], "_") + ".txt"
 }
 
 /// With TANDEM_SHOWN=write in the environment the files are written instead.

@@ -134,6 +134,16 @@ fn a_secret_is_hashed_before_it_is_anybodys_turn() {
     let mut bench = Bench::new();
     bench.say("configure terminal");
     let slow = slow(&bench, "vlan 77");
+    // what can't be hashed is refused at once, whoever has the turn
+    let said = bench
+        .session
+        .line(&format!("enable secret {}", "x".repeat(200)));
+    assert!(
+        said.refused && !bench.session.runs(),
+        "it waits: {}",
+        said.text
+    );
+    assert!(said.text.contains("% A secret has"), "{}", said.text);
     assert_eq!(bench.say("username al privilege 3 secret hidden one"), "");
     let waits = bench.session.runs();
     assert!(waits);
@@ -144,8 +154,6 @@ fn a_secret_is_hashed_before_it_is_anybodys_turn() {
     let kept = bench.config().access.users["al"].clone();
     assert_eq!(kept.level, Some(3));
     assert!(kept.secret.unwrap().0.starts_with("9 $argon2id$"));
-    let said = bench.say(&format!("enable secret {}", "x".repeat(200)));
-    assert!(said.contains("% A secret has"), "{said}");
 }
 
 #[test]

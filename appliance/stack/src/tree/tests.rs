@@ -221,6 +221,19 @@ fn a_bpdu_takes_a_guarded_port_out_until_it_is_shut() {
     tree.configure(&wanted).unwrap();
     let now = clock::now_ns();
     tree.link(1, true, 1000, now);
+    assert!(tree.receive(1, &bpdu(now), now));
+    assert_eq!(tree.err_disabled(), [1]);
+    assert_eq!(states(&switch)[0], Blocking);
+    wanted.ports.insert(1, guarded(true));
+    tree.configure(&wanted).unwrap();
+    wanted.ports.insert(1, guarded(false));
+    tree.configure(&wanted).unwrap();
+    assert!(tree.err_disabled().is_empty());
+    assert_eq!(states(&switch)[0], Forwarding);
+}
+
+/// A BPDU of another bridge.
+fn bpdu(now: u64) -> Vec<u8> {
     let mut other = Bridge::new(tandem_rstp::Config::new([2, 0, 0, 0, 0, 9])).unwrap();
     other
         .set_port(1, PortConfig::new([2, 0, 0, 0, 0, 9]), now)
@@ -234,15 +247,72 @@ fn a_bpdu_takes_a_guarded_port_out_until_it_is_shut() {
         Action::Send { frame, .. } => Some(frame),
         _ => None,
     });
-    assert!(tree.receive(1, &frame.unwrap(), now));
+    frame.unwrap()
+}
+
+#[test]
+fn a_port_that_the_guard_took_out_comes_back_in_its_time() {
+    const SECOND: u64 = 1_000_000_000;
+    let (tree, switch) = tree();
+    let mut wanted = on(&[]);
+    wanted.tree.recovers = true;
+    wanted.tree.interval = Some(40);
+    // of a port without words of its own
+    (wanted.tree.edge_default, wanted.tree.guard_default) = (true, true);
+    tree.configure(&wanted).unwrap();
+    let now = clock::now_ns();
+    tree.link(1, true, 1000, now);
+    assert_eq!(states(&switch)[0], Forwarding, "hosts are behind it");
+    assert!(tree.receive(1, &bpdu(now), now));
     assert_eq!(tree.err_disabled(), [1]);
-    assert_eq!(states(&switch)[0], Blocking);
-    wanted.ports.insert(1, guarded(true));
+    // whoever waits is called in time
+    assert!(tree.tick(now).unwrap() <= now + 40 * SECOND);
+    tree.tick(now + 40 * SECOND - 1);
+    assert_eq!(tree.err_disabled(), [1]);
+    // what is set of another port meanwhile is no new time
+    wanted.ports.insert(2, (PortTree::default(), true));
     tree.configure(&wanted).unwrap();
-    wanted.ports.insert(1, guarded(false));
-    tree.configure(&wanted).unwrap();
+    tree.tick(now + 40 * SECOND);
     assert!(tree.err_disabled().is_empty());
-    assert_eq!(states(&switch)[0], Forwarding);
+    // without it, it stays out; a time that is set then begins then
+    wanted.tree.recovers = false;
+    tree.configure(&wanted).unwrap();
+    assert!(tree.receive(1, &bpdu(now), now + 41 * SECOND));
+    tree.tick(now + 400 * SECOND);
+    assert_eq!(tree.err_disabled(), [1]);
+    assert_eq!(tree.view().unwrap().ports[0].recovers_in, None);
+    wanted.tree.recovers = true;
+    tree.configure(&wanted).unwrap();
+    tree.tick(now + 401 * SECOND);
+    assert_eq!(tree.err_disabled(), [1]);
+    tree.tick(now + 441 * SECOND);
+    assert!(tree.err_disabled().is_empty());
+}
+
+#[test]
+fn what_is_set_for_all_ports_is_of_those_that_it_is_for() {
+    let set = tree::Tree {
+        edge_default: true,
+        guard_default: true,
+        ..tree::Tree::default()
+    };
+    let of = |port: &PortTree, access| {
+        let with = port.with(&set, access);
+        (with.edge, with.guard)
+    };
+    let usual = PortTree::default();
+    assert_eq!(of(&usual, true), (true, true));
+    assert_eq!(of(&usual, false), (false, false), "a trunk has bridges");
+    let edge = PortTree {
+        edge: true,
+        ..PortTree::default()
+    };
+    assert_eq!(of(&edge, false), (true, true));
+    let no_guard = PortTree {
+        no_guard: true,
+        ..PortTree::default()
+    };
+    assert_eq!(of(&no_guard, true), (true, false));
 }
 
 /// A group is one port of the tree, with the links of its ports; those that it has are none.
