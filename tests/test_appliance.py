@@ -672,3 +672,37 @@ def test_what_is_not_confirmed_is_as_it_was_after_a_kill(switch):
     sw.kill()
     sw.start_swcfgd()
     assert "VLAN0066" not in sw.cli("show vlan"), "a start begins with what is kept"
+
+
+def test_a_neighbour_set_by_hand(switch):
+    """The kernel's, while its interface is up; the chip routes to it without a question."""
+    sw = switch
+    until_the_chip_routes(sw)
+    there = "lladdr 02:00:00:00:00:77 PERMANENT"
+
+    def known():
+        return there in sw.ns.ip("neigh show 10.2.0.77 dev vlan2")
+
+    sw.cli("configure terminal", "arp 10.2.0.77 0200.0000.0077 arpa", "mac address-table static 0200.0000.0077 vlan 2 "
+           "interface swp3", "arp 10.99.0.1 0200.0000.0078 arpa")
+    assert known()
+    wire = Wire(sw.hosts["a"].ns)
+    try:
+        def arrives():
+            sw.hosts["b"].ping("10.2.0.77")
+            return wire.caught(lambda f: f[:6] == bytes.fromhex("020000000077"))
+
+        net.wait_until("what is for it to leave by its port", arrives)
+    finally:
+        wire.close()
+    sw.cli("configure terminal", "interface vlan 2", "shutdown")
+    assert not known()
+    sw.cli("configure terminal", "interface vlan 2", "no shutdown")
+    assert known()
+    shown = sw.cli("show ip arp", "show running-config")
+    assert re.search(r"10\.2\.0\.77 +- +0200\.0000\.0077 +ARPA +Vlan2", shown), shown
+    assert "arp 10.99.0.1 0200.0000.0078 ARPA" in shown, shown
+    # it was not kept
+    sw.kill()
+    sw.start_swcfgd()
+    assert not known()

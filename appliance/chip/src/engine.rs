@@ -206,6 +206,12 @@ impl ChipEngine {
                 stack.route(to, distance, &BTreeSet::new())?;
             }
         }
+        let wanted = tandem_swstack::neighbours(now);
+        for (at, address) in stack.fixed()? {
+            if !wanted.contains_key(&(at, address)) {
+                stack.neighbour(at, address, None)?;
+            }
+        }
         drop(stack);
         self.apply(&Config::default(), now)
     }
@@ -237,14 +243,14 @@ impl ChipEngine {
         Ok(())
     }
 
-    /// Static routes that the kernel has dropped with a device or an address come back, and those that waited for a gateway
-    /// are tried again.
-    fn routes_again(&self, stack: &mut dyn Stack, now: &Config) {
+    /// Static routes and neighbours that the kernel has dropped with a device or an address come back, and routes that
+    /// waited for a gateway are tried again.
+    fn again(&self, stack: &mut dyn Stack, now: &Config) {
         for step in steps(&Config::default(), &acl::without_monitors(now)) {
-            if let Step::Route(..) = step
+            if let Step::Route(..) | Step::Neighbour(..) = step
                 && let Err(why) = step.take(&self.switch, &self.tree, stack)
             {
-                tracing::warn!("static route: {why}");
+                tracing::warn!("static route or neighbour: {why}");
             }
         }
     }
@@ -299,7 +305,7 @@ impl Engine for ChipEngine {
             }
         };
         if all.iter().any(|s| matches!(s, Step::Interface(..))) {
-            self.routes_again(&mut **stack, stays);
+            self.again(&mut **stack, stays);
         }
         let [rules, _] = rules;
         let names = stays.interfaces.keys();

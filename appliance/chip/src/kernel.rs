@@ -70,6 +70,19 @@ impl Stack for Kernel {
         self.ip.routes()
     }
 
+    fn neighbour(
+        &mut self,
+        at: Device,
+        address: Ipv4Addr,
+        mac: Option<[u8; 6]>,
+    ) -> Result<(), String> {
+        self.ip.neighbour(at, address, mac)
+    }
+
+    fn fixed(&mut self) -> Result<Vec<(Device, Ipv4Addr)>, String> {
+        crate::neighbours::fixed()
+    }
+
     fn protocols(&mut self, now: &[Line]) -> Result<(), String> {
         self.beside.protocols(now)
     }

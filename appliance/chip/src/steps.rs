@@ -9,7 +9,7 @@ use tandem_swconfig::routing::{Ask, Learned};
 use tandem_swconfig::{Config, Interface, Kind, Mode, Net, Switchport, Via, Vlan, channel};
 use tandem_swfrr::Line;
 use tandem_swstack::tree::{self, Tree};
-use tandem_swstack::{RouteKey, aging, keys, routes};
+use tandem_swstack::{NeighbourKey, RouteKey, aging, keys, neighbours, routes};
 use tandem_vlans::{
     Database, Mode as PortMode, Port, Refusal, State, Switch, TapMaker, VlanSet, port_of_group,
 };
@@ -45,6 +45,25 @@ pub trait Stack: TapMaker + Send {
     /// # Errors
     /// One line.
     fn routes(&mut self) -> Result<Vec<(Net<IpAddr>, u8)>, String>;
+
+    /// A neighbour set by hand; without a MAC it goes.
+    ///
+    /// # Errors
+    /// One line.
+    fn neighbour(
+        &mut self,
+        at: Device,
+        address: Ipv4Addr,
+        mac: Option<[u8; 6]>,
+    ) -> Result<(), String>;
+
+    /// Neighbours that were set by hand.
+    ///
+    /// # Errors
+    /// One line.
+    fn fixed(&mut self) -> Result<Vec<NeighbourKey>, String> {
+        Ok(Vec::new())
+    }
 
     /// Makes routing protocols be so: all of it, or as they were.
     ///
@@ -123,6 +142,8 @@ pub(crate) enum Step {
     Interface(Device, Box<[Option<Interface>; 2]>),
     Routing([bool; 2]),
     Route(RouteKey, [BTreeSet<Via>; 2]),
+    /// One set by hand, by its MAC.
+    Neighbour(NeighbourKey, [Option<[u8; 6]>; 2]),
     Protocols([Vec<Line>; 2]),
 }
 
@@ -185,6 +206,15 @@ pub(crate) fn steps(was: &Config, now: &Config) -> Vec<Step> {
         let pair = [&before, &after].map(|all| of(all).unwrap_or_default());
         comes.push(Step::Route(key, pair));
     }
+    let (before, after) = (neighbours(was), neighbours(now));
+    for key in keys(&before, &after) {
+        let step = Step::Neighbour(key, [&before, &after].map(|all| all.get(&key).copied()));
+        // it goes before its device does, and on the way back comes after it
+        match after.contains_key(&key) {
+            true => comes.push(step),
+            false => gone.insert(0, step),
+        }
+    }
     comes.push(Step::Protocols([was, now].map(tandem_swfrr::lines)));
     let all = gone.into_iter().chain(database).chain(comes);
     all.filter(Step::is_change).collect()
@@ -211,6 +241,7 @@ impl Step {
             Step::Fixed(_, p) => differ(p),
             Step::Interface(_, p) => differ(p),
             Step::Route(_, p) => differ(p),
+            Step::Neighbour(_, p) => differ(p),
             Step::Protocols(p) => differ(p),
         }
     }
@@ -229,6 +260,7 @@ impl Step {
             Step::Interface(d, p) => Step::Interface(*d, Box::new(turn(p))),
             Step::Routing(p) => Step::Routing(turn(p)),
             Step::Route(k, p) => Step::Route(*k, turn(p)),
+            Step::Neighbour(k, p) => Step::Neighbour(*k, turn(p)),
             Step::Protocols(p) => Step::Protocols(turn(p)),
         }
     }
@@ -291,6 +323,7 @@ impl Step {
             Step::Interface(device, pair) => interface(*device, pair[1].as_ref(), switch, stack),
             Step::Routing([_, on]) => stack.forward(*on),
             Step::Route((to, distance), [_, via]) => stack.route(*to, *distance, via),
+            Step::Neighbour((at, address), [_, mac]) => stack.neighbour(*at, *address, *mac),
             Step::Protocols([_, now]) => stack.protocols(now),
         }
     }

@@ -162,6 +162,8 @@ pub struct Config {
     pub aging: Option<u32>,
     /// `mac address-table static MAC vlan N interface I`.
     pub stations: BTreeMap<(u16, [u8; 6]), Name>,
+    /// `arp A.B.C.D H.H.H arpa`.
+    pub neighbours: BTreeMap<Ipv4Addr, [u8; 6]>,
     /// `spanning-tree …`.
     pub tree: tree::Tree,
     /// Users, secrets, lines, banners.

@@ -115,6 +115,11 @@ pub fn change(config: &mut Config, scope: &Scope, parsed: &Parsed) -> Result<Don
     }
 }
 
+/// Can it be the address of one host?
+fn is_host(a: Ipv4Addr) -> bool {
+    !(a.is_unspecified() || a.is_loopback() || a.is_multicast() || a.is_broadcast())
+}
+
 fn of_switch(config: &mut Config, parsed: &Parsed) -> Result<Done, String> {
     let plain = parsed.form == Form::Plain;
     let mut done = Done::default();
@@ -198,6 +203,27 @@ fn of_switch(config: &mut Config, parsed: &Parsed) -> Result<Done, String> {
         }
         Id::IpList | Id::Ipv6List | Id::NumberedList | Id::Resequence => {
             done = crate::acl::of_switch(config, parsed)?;
+        }
+        Id::Neighbour => {
+            let address = parsed.args.iter().find_map(|a| match a {
+                Arg::Address(a) => Some(*a),
+                _ => None,
+            });
+            let address = address.ok_or(INTERNAL)?;
+            if !plain {
+                if config.neighbours.remove(&address).is_none() {
+                    return Err("% No such entry to delete".into());
+                }
+                return Ok(done);
+            }
+            let mac = parsed.mac().ok_or(INTERNAL)?;
+            if mac[0] & 1 == 1 || mac == [0; 6] {
+                return Err("% Only unicast addresses can be configured statically".into());
+            }
+            if !is_host(address) {
+                return Err(format!("% {address} is no host's address"));
+            }
+            config.neighbours.insert(address, mac);
         }
         Id::Station => {
             let (mac, vlan) = (

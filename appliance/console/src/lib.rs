@@ -72,9 +72,11 @@ pub const STARTUP: &str = "startup-config";
 /// A wrong secret is said to be one after this time: what takes longer, and what is looked up at all, does not show.
 pub const WRONG_AFTER: Duration = Duration::from_secs(1);
 
+type Tell = dyn FnMut(&str, &str) + Send;
+
 /// Is told who typed what.
 #[derive(Clone)]
-pub struct Log(Arc<Mutex<dyn FnMut(&str, &str) + Send>>);
+pub struct Log(Arc<Mutex<Tell>>);
 
 impl Log {
     /// Who is told.

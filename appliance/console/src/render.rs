@@ -130,6 +130,12 @@ fn of_switch(id: Id, config: &Config, ports: &[Name]) -> Vec<Block> {
         id if crate::services::is_switchs(id) => crate::services::blocks(id, &config.services),
         Id::ClassMap | Id::PolicyMap => crate::policy::blocks(id, config),
         Id::MonitorSource | Id::MonitorDestination => crate::monitor::blocks(id, config),
+        Id::Neighbour => {
+            let said = |(address, mac): (&std::net::Ipv4Addr, &[u8; 6])| {
+                line(format!("arp {address} {} ARPA", shown_mac(mac)))
+            };
+            config.neighbours.iter().map(said).collect()
+        }
         Id::Station => {
             let said = |((vlan, mac), port): (&(u16, [u8; 6]), &Name)| {
                 line(format!(

@@ -49,8 +49,10 @@ pub(crate) struct Fake {
     pub away: Option<&'static str>,
     pub notes: Vec<String>,
     /// Carries nothing out until this gate is opened: the test knows by the first that somebody is there.
-    pub gate: Option<(mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>)>,
+    pub gate: Option<Gate>,
 }
+
+type Gate = (mpsc::Sender<()>, Arc<Mutex<mpsc::Receiver<()>>>);
 
 pub(crate) struct FakeEngine(pub Arc<Mutex<Fake>>);
 

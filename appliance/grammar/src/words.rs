@@ -347,6 +347,7 @@ pub(crate) static WORDS: &[(&str, &str)] = &[
     ("tag", "tag parameters"),
     ("terminal", "Set terminal line parameters"),
     ("configure terminal", "Configure from the terminal"),
+    ("arpa", "ARP type ARPA"),
     ("speed", "Configure speed operation"),
     ("speed auto", "The speed that the port has"),
     ("duplex", "Configure duplex operation"),

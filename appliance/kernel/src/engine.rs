@@ -373,6 +373,9 @@ fn check(now: &Config, ports: &[Name]) -> Result<(), String> {
     if now.interfaces.keys().any(|n| n.kind == Kind::PortChannel) {
         return not("port-channels");
     }
+    if !now.neighbours.is_empty() {
+        return not("neighbours set by hand");
+    }
     if any(&|i| i.groups != Groups::default()) {
         return not("access lists at interfaces");
     }

@@ -2,7 +2,7 @@
 //! The IP stack of the network namespace in which this is called.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::netlink::consts::{
@@ -143,6 +143,33 @@ fn waits(errno: i32) -> bool {
 }
 
 impl Ip {
+    /// A neighbour set by hand, or no more; one of a device that is gone went with it.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn neighbour(
+        &mut self,
+        at: Device,
+        address: Ipv4Addr,
+        mac: Option<[u8; 6]>,
+    ) -> Result<(), String> {
+        let Device::Vlan(vid) = at else {
+            return Ok(());
+        };
+        let name = format!("vlan{vid}");
+        let address = IpAddr::V4(address);
+        let done = match (self.control.link(&name), mac) {
+            (Err(_), None) => return Ok(()),
+            (Err(e), _) => return Err(format!("{name}: {e}")),
+            (Ok(link), Some(mac)) => self.requests.neigh_permanent(link.ifindex, &address, &mac),
+            (Ok(link), None) => match self.requests.neigh_del(link.ifindex, &address) {
+                Err(e) if e.is_gone() => Ok(()),
+                done => done,
+            },
+        };
+        done.map_err(|e| format!("neighbour {address}: {e}"))
+    }
+
     /// Makes a device be as wanted, whatever is there.
     ///
     /// # Errors

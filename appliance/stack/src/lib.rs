@@ -10,7 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tandem_swconfig::{Config, Interface, Kind, Name, Net, Via};
 
@@ -86,6 +86,32 @@ pub fn routes(config: &Config) -> BTreeMap<RouteKey, BTreeSet<Via>> {
         all.entry((r.to, r.distance))
             .or_default()
             .insert(r.via.clone());
+    }
+    all
+}
+
+/// A neighbour set by hand: on which device, and its address.
+pub type NeighbourKey = (Device, Ipv4Addr);
+
+/// Neighbours set by hand, on the VLAN interfaces whose network they are of; others wait for one.
+#[must_use]
+pub fn neighbours(config: &Config) -> BTreeMap<NeighbourKey, [u8; 6]> {
+    let mut all = BTreeMap::new();
+    for (name, of) in config.interfaces.iter().filter(|(_, of)| !of.shutdown) {
+        let Some(device @ Device::Vlan(_)) = Device::of(name) else {
+            continue;
+        };
+        let own = addresses(of);
+        let nets: Vec<_> = own
+            .iter()
+            .filter_map(|(a, p)| network(*a, *p).ok())
+            .collect();
+        for (address, mac) in &config.neighbours {
+            let ip = IpAddr::V4(*address);
+            if nets.iter().any(|n| n.contains(&ip)) && own.iter().all(|(a, _)| *a != ip) {
+                all.insert((device, *address), *mac);
+            }
+        }
     }
     all
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The kernel's neighbours on VLAN interfaces.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use tandem_linux::netlink::consts::{NUD_NOARP, NUD_PERMANENT};
 use tandem_linux::netlink::{Dump, Family, Neigh, Object, Requests};
@@ -11,6 +11,7 @@ use crate::learned::links;
 
 /// A neighbour: where, which address, and whose it is if that is known.
 pub type Neighbour = (Name, IpAddr, Option<[u8; 6]>);
+use crate::Device;
 
 /// Those that may be spoken to, or are asked for; not those that need nobody to be asked.
 fn found(requests: &mut Requests) -> Result<Vec<(Name, Neigh)>, String> {
@@ -48,4 +49,17 @@ pub(crate) fn forget() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Those that are set by hand, of IPv4.
+pub(crate) fn fixed() -> Result<Vec<(Device, Ipv4Addr)>, String> {
+    let mut requests = Requests::open().map_err(|e| e.to_string())?;
+    let all = found(&mut requests)?.into_iter();
+    Ok(all
+        .filter(|(_, n)| n.state & NUD_PERMANENT != 0)
+        .filter_map(|(name, n)| match n.addr {
+            IpAddr::V4(address) => Some((Device::of(&name)?, address)),
+            IpAddr::V6(_) => None,
+        })
+        .collect())
 }

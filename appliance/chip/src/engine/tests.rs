@@ -21,6 +21,8 @@ struct Fake {
     devices: BTreeMap<Device, Wanted>,
     forward: bool,
     routes: BTreeMap<(Net<IpAddr>, u8), BTreeSet<Via>>,
+    /// On devices; they go with those, or with a change of them.
+    neighbours: BTreeMap<(Device, Ipv4Addr), [u8; 6]>,
     /// To routing protocols.
     said: Vec<String>,
 }
@@ -59,13 +61,17 @@ impl TapMaker for Shared {
     }
 
     fn remove(&mut self, vid: u16) {
-        self.0.lock().unwrap().devices.remove(&Device::Vlan(vid));
+        let mut fake = self.0.lock().unwrap();
+        fake.devices.remove(&Device::Vlan(vid));
+        fake.neighbours
+            .retain(|(at, _), _| *at != Device::Vlan(vid));
     }
 }
 
 impl Stack for Shared {
     fn set(&mut self, device: Device, wanted: &Wanted) -> Result<(), String> {
         self.ask(|f| {
+            f.neighbours.retain(|(at, _), _| *at != device);
             match wanted == &Wanted::default() {
                 true => f.devices.remove(&device),
                 false => f.devices.insert(device, wanted.clone()),
@@ -84,6 +90,25 @@ impl Stack for Shared {
                 false => f.routes.insert((to, far), via.clone()),
             };
         })
+    }
+
+    fn neighbour(
+        &mut self,
+        at: Device,
+        address: Ipv4Addr,
+        mac: Option<[u8; 6]>,
+    ) -> Result<(), String> {
+        self.ask(|f| {
+            assert!(mac.is_none() || f.devices.contains_key(&at), "ENODEV");
+            match mac {
+                Some(mac) => f.neighbours.insert((at, address), mac),
+                None => f.neighbours.remove(&(at, address)),
+            };
+        })
+    }
+
+    fn fixed(&mut self) -> Result<Vec<(Device, Ipv4Addr)>, String> {
+        Ok(self.0.lock().unwrap().neighbours.keys().copied().collect())
     }
 
     fn routes(&mut self) -> Result<Vec<(Net<IpAddr>, u8)>, String> {
@@ -164,7 +189,13 @@ fn all(switch: &Switch, stack: &Shared) -> String {
         let taps: Vec<_> = (1..=4094).filter_map(|v| Some((v, d.tap(v)?))).collect();
         let fixed: Vec<_> = d.fixed().collect();
         let (vlans, ports) = (d.vlans(), d.ports());
-        let kernel = (&fake.devices, fake.forward, &fake.routes, &fake.said);
+        let kernel = (
+            &fake.devices,
+            fake.forward,
+            &fake.routes,
+            &fake.neighbours,
+            &fake.said,
+        );
         let rules = [1, 2, 3, 4].map(|n| [d.rules(n, false), d.rules(n, true)]);
         let groups = [1, 2, 3, 4].map(|n| (d.bridged(n), d.state(n)));
         format!("{vlans:?} {ports:?} {taps:?} {fixed:?} {kernel:?} {rules:?} {groups:?}")
@@ -239,6 +270,9 @@ fn configs() -> [Config; 3] {
     one.routes.insert(route([10, 77, 0, 0], gateway));
     let mac = [2, 0, 0, 0, 0, 7];
     one.stations.insert((2, mac), name(Kind::Gigabit, 1));
+    // the second one is of no network, and waits for one
+    one.neighbours.insert([10, 2, 0, 9].into(), mac);
+    one.neighbours.insert([10, 9, 0, 9].into(), mac);
     let id = routing::Setting::RouterId([1, 1, 1, 1].into());
     one.routers.insert(routing::Router::Ospf(1), [id].into());
     let list = |permit| List {
@@ -553,4 +587,40 @@ fn set(config: &mut Config, port: u16, f: impl FnOnce(&mut Interface)) {
         .interfaces
         .get_mut(&name(Kind::Gigabit, port))
         .unwrap());
+}
+
+#[test]
+fn a_neighbour_set_by_hand_is_where_its_network_is() {
+    let (engine, stack, _) = engine();
+    let there = || stack.0.lock().unwrap().neighbours.clone();
+    let mac = [2, 0, 0, 0, 0, 7];
+    let key = (Device::Vlan(2), Ipv4Addr::new(10, 2, 0, 9));
+    let mut now = Config::default();
+    now.vlans.insert(2, Vlan::default());
+    now.neighbours.insert(key.1, mac);
+    engine.apply(&Config::default(), &now).unwrap();
+    assert!(there().is_empty(), "no network");
+    let mut next = now.clone();
+    let svi = name(Kind::Vlan, 2);
+    next.interfaces.insert(svi, address([10, 2, 0, 1]));
+    engine.apply(&now, &next).unwrap();
+    assert_eq!(there(), [(key, mac)].into());
+    // another MTU, and the kernel may have dropped it
+    let mut more = next.clone();
+    if let Some(of) = more.interfaces.get_mut(&svi) {
+        of.mtu = Some(1400);
+    }
+    engine.apply(&next, &more).unwrap();
+    assert_eq!(there(), [(key, mac)].into());
+    let mut shut = more.clone();
+    if let Some(of) = shut.interfaces.get_mut(&svi) {
+        of.shutdown = true;
+    }
+    engine.apply(&more, &shut).unwrap();
+    assert!(there().is_empty());
+    engine.apply(&shut, &more).unwrap();
+    assert_eq!(there(), [(key, mac)].into());
+    // who begins anew takes away what is set no more
+    engine.restore(Vec::new(), &Config::default()).unwrap();
+    assert!(there().is_empty());
 }

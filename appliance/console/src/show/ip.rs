@@ -320,8 +320,10 @@ pub(super) fn arp(switch: &Switch) -> String {
     }
     for (name, address, mac) in switch.engine.neighbours() {
         if let IpAddr::V4(address) = address {
+            // set by hand: it has no age
+            let fixed = switch.config.neighbours.contains_key(&address);
             let mac = mac.map_or_else(|| "Incomplete".into(), |m| shown_mac(&m));
-            rows.push((address, false, mac, name));
+            rows.push((address, fixed, mac, name));
         }
     }
     rows.sort();

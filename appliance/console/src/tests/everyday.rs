@@ -318,3 +318,47 @@ fn a_port_has_one_speed() {
         );
     }
 }
+
+#[test]
+fn a_neighbour_set_by_hand() {
+    let mut bench = Bench::new();
+    bench.set(&[
+        "arp 10.7.0.2 0200.0000.0009 arpa",
+        "arp 10.7.0.3 0200.0000.000a ARPA",
+        "no arp 10.7.0.3",
+    ]);
+    let text = bench.say("show running-config");
+    assert!(
+        text.contains("\narp 10.7.0.2 0200.0000.0009 ARPA\n"),
+        "{text}"
+    );
+    assert!(!text.contains("10.7.0.3"));
+    bench.say("configure terminal");
+    for (line, why) in [
+        ("arp 10.7.0.2 0100.5e00.0001 arpa", "Only unicast"),
+        ("arp 224.0.0.1 0200.0000.0009 arpa", "no host's address"),
+        ("arp 10.7.0.2 0200.0000.0009", "Incomplete"),
+        ("no arp 10.7.0.9", "No such entry"),
+    ] {
+        let said = bench.session.line(line);
+        assert!(
+            said.refused && said.text.contains(why),
+            "{line}: {}",
+            said.text
+        );
+    }
+    bench.say("end");
+    let known = [(
+        vlan_interface(7),
+        [10, 7, 0, 2].into(),
+        Some([2, 0, 0, 0, 0, 9]),
+    )];
+    bench.fake.lock().unwrap().neighbours = known.to_vec();
+    let shown = bench.say("show ip arp");
+    assert!(
+        shown.contains("Internet  10.7.0.2                 -   0200.0000.0009  ARPA   Vlan7"),
+        "{shown}"
+    );
+    bench.set(&["default arp 10.7.0.2"]);
+    assert!(bench.config().neighbours.is_empty());
+}

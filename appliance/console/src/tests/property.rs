@@ -470,6 +470,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
         option::of(10u32..=1_000_000),
     );
     let stations = vec((1u16..=4094, any::<[u8; 6]>(), 1u16..=10), 0..5);
+    let neighbours = btree_map(1u8..=200, any::<[u8; 5]>(), 0..4);
     let ids = proptest::collection::btree_map(2u16..=4094, vlan(), 0..200);
     let channels = proptest::collection::btree_map(1u16..=10, 1u16..=3, 0..5);
     (
@@ -477,7 +478,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
         ids,
         interfaces,
         vec(route(), 0..8),
-        stations,
+        (stations, neighbours),
         (tree(), access(), super::services::services()),
         super::routing::routers(),
         (lists(), sessions(), classes(), policies(), channels),
@@ -488,7 +489,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                 vlans,
                 interfaces,
                 routes,
-                stations,
+                (stations, neighbours),
                 (tree, access, services),
                 routers,
                 ((lists, lists6), sessions, classes, policies, channels),
@@ -497,6 +498,12 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                     hostname,
                     routing,
                     tag_native,
+                    neighbours: neighbours
+                        .into_iter()
+                        .map(|(last, [a, b, c, d, e])| {
+                            (Ipv4Addr::new(10, 2, 0, last), [2, a, b, c, d, e])
+                        })
+                        .collect(),
                     aging: aging.filter(|a| *a != 300),
                     tree,
                     access,
