@@ -80,7 +80,7 @@ impl Stack for Kernel {
     }
 
     fn fixed(&mut self) -> Result<Vec<(Device, Ipv4Addr)>, String> {
-        crate::neighbours::fixed()
+        tandem_swstack::fixed_neighbours()
     }
 
     fn protocols(&mut self, now: &[Line]) -> Result<(), String> {

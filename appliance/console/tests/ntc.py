@@ -32,6 +32,13 @@ def state(i):
     return "administratively down" if i["shutdown"] else "up" if i["up"] else "down"
 
 
+def out_of_service(facts, texts):
+    """The one table is a part of the other."""
+    got = {row["interface"] for row in of(texts, "show interfaces status err-disabled")}
+    want = {row["port"] for row in of(texts, "show interfaces status") if row["status"] == "err-disabled"}
+    same("show interfaces status err-disabled", got, want)
+
+
 def vlans(facts, texts):
     for command in ("show vlan", "show vlan brief"):
         got = {row["vlan_id"]: (row["vlan_name"], row["status"], row["interfaces"]) for row in of(texts, command)}
@@ -199,8 +206,8 @@ def messages(facts, texts):
     same("show logging", got, [line.split(": ", 1)[1] for line in buffer.splitlines()])
 
 
-CHECKS = (box, messages, lists, vlans, interfaces, tree, status, switchport, channels, descriptions, briefs, stations,
-          routes, version)
+CHECKS = (box, messages, lists, vlans, interfaces, tree, status, out_of_service, switchport, channels, descriptions,
+          briefs, stations, routes, version)
 
 
 def main():

@@ -25,7 +25,7 @@ pub mod tree;
 pub use beside::Beside;
 pub use check::{addresses, check, network};
 pub use ip::{Ip, PROTOCOL, counters, ipv6, setting};
-pub use neighbours::Neighbour;
+pub use neighbours::{Neighbour, fixed as fixed_neighbours};
 pub use probes::Probes;
 
 /// Seconds: stations that are not heard are not forgotten in anybody's time.
