@@ -52,6 +52,9 @@ pub(crate) fn forget() -> Result<(), String> {
 }
 
 /// Those that are set by hand, of IPv4.
+///
+/// # Errors
+/// One line.
 pub fn fixed() -> Result<Vec<(Device, Ipv4Addr)>, String> {
     let mut requests = Requests::open().map_err(|e| e.to_string())?;
     let all = found(&mut requests)?.into_iter();
