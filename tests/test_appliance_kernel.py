@@ -110,6 +110,9 @@ def test_the_seeds_example(switch):
     sw.ip("link set swp6 down")
     wanted = [["swp2 VLAN 9", "-", "tagged"], ["swp6", "up", "down"], ["vlan2", "-", "10.2.9.1/24"]]
     assert drift(sw) == wanted
+    for row in wanted:  # and said when it happens, once
+        line = f"changed by others: {', '.join(row)}\n"
+        net.wait_until(line, lambda line=line: sw.log("swcfgd").count(line) == 1)
     sw.cli("configure terminal", "interface vlan 2", "mtu 1400", "interface swp2", "switchport trunk allowed vlan 1-3")
     assert drift(sw) == wanted
     sw.cli("configure terminal", "interface vlan 2", "mtu 9000", "interface swp2", "switchport trunk allowed vlan 1,3")

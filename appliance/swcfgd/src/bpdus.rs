@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use crossbeam_channel::bounded;
@@ -30,6 +30,10 @@ use tandem_swstack::tree::{Ask, Tree};
 const LIMIT: Duration = Duration::from_secs(2);
 /// Without a word links are looked at so often: a notification may have been lost.
 const LOOK: Duration = Duration::from_secs(10);
+/// Where the kernel does not say how links are it is asked again then.
+const AGAIN: Duration = Duration::from_secs(1);
+/// After a look one waits so many times as long as it took: thousands of VLAN interfaces that come are as many notifications.
+const SPARE: u32 = 4;
 /// Frames that are sent in one go.
 const BATCH: usize = 64;
 
@@ -77,6 +81,9 @@ impl Bpdus {
             tree,
             states,
             ports: BTreeMap::new(),
+            told: false,
+            not_before: Instant::now(),
+            last: Instant::now(),
         };
         std::thread::Builder::new()
             .name("bpdus".into())
@@ -117,15 +124,31 @@ struct Thread {
     states: States,
     /// Ports: their netdevs, and whether those are up.
     ports: BTreeMap<u16, (u32, bool)>,
+    /// Something has changed since the last look,
+    told: bool,
+    /// and the next one is due then.
+    not_before: Instant,
+    /// The last one that came to something.
+    last: Instant,
 }
 
 impl Thread {
     /// How links are now.
     fn look(&mut self) {
+        let began = Instant::now();
+        self.told = false;
         let all = match self.states.look() {
             Ok(all) => all,
-            Err(e) => return tracing::warn!("spanning tree: {e}"),
+            Err(e) => {
+                // what was known holds until it is known better
+                tracing::warn!("spanning tree: {e}");
+                self.told = true;
+                self.not_before = Instant::now() + AGAIN;
+                return;
+            }
         };
+        self.last = Instant::now();
+        self.not_before = self.last + began.elapsed() * SPARE;
         let now = clock::now_ns();
         let mut ports = BTreeMap::new();
         for link in all {
@@ -148,6 +171,10 @@ impl Thread {
         let left = due.map_or(LOOK, |due| {
             Duration::from_nanos(due.saturating_sub(now)).min(LOOK)
         });
+        let left = match self.told {
+            true => left.min(self.not_before.saturating_duration_since(Instant::now())),
+            false => left,
+        };
         let (wires, wake, notify) = {
             let mut fds = [
                 PollFd::from_borrowed_fd(self.wires.as_fd(), PollFlags::IN),
@@ -168,7 +195,9 @@ impl Thread {
         if wake {
             self.wake.drain();
         }
-        if self.notify.drain() || notify {
+        self.told |= self.notify.drain() || notify;
+        self.told |= self.tree.is_on() && self.last.elapsed() >= LOOK;
+        if self.told && Instant::now() >= self.not_before {
             self.look();
         }
         if wires {
