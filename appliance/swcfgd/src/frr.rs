@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tandem_swfrr::Frr;
 
+/// Where they are.
+const ALL: &str = "/run/frr";
 /// Whose the sockets of FRR's daemons are.
 const GROUP: &str = "frrvty";
 /// How often one looks whether a daemon has come, or has come back.
@@ -18,15 +20,18 @@ const EVERY: Duration = Duration::from_millis(500);
 #[must_use]
 pub fn folder(said: Option<&Path>, name: &str) -> PathBuf {
     let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
-    let here = of("self");
-    said.map_or_else(|| usual(here == of("1"), name), Path::to_owned)
+    // whoever has fewer capabilities than the first process, as a unit of systemd, may not look at its namespaces
+    let same = of("self").zip(of("1")).map(|(here, first)| here == first);
+    said.map_or_else(|| usual(same, name), Path::to_owned)
 }
 
-fn usual(machines_own: bool, name: &str) -> PathBuf {
-    let all = Path::new("/run/frr");
-    match machines_own {
+/// Where nothing is known of the first process, FRR is the machine's own, unless there is one for this instance.
+fn usual(machines_own: Option<bool>, name: &str) -> PathBuf {
+    let all = Path::new(ALL);
+    let its = all.join(name);
+    match machines_own.unwrap_or_else(|| !its.is_dir()) {
         true => all.to_owned(),
-        false => all.join(name),
+        false => its,
     }
 }
 
@@ -82,8 +87,12 @@ mod tests {
     fn another_namespace_has_another_frr() {
         let said = super::Path::new("/x");
         assert_eq!(super::folder(Some(said), "sw"), said);
-        assert_eq!(super::usual(true, "sw"), super::Path::new("/run/frr"));
-        assert_eq!(super::usual(false, "sw"), super::Path::new("/run/frr/sw"));
+        let usual = |same| super::usual(same, "no-such-switch");
+        assert_eq!(usual(Some(true)), super::Path::new("/run/frr"));
+        let its = super::Path::new("/run/frr/no-such-switch");
+        assert_eq!(usual(Some(false)), its);
+        // as by systemd: nothing says that it has one of its own
+        assert_eq!(usual(None), super::Path::new("/run/frr"));
     }
 
     #[test]
