@@ -3,7 +3,8 @@
 """Somebody at the serial line of a machine that has booted into the appliance: typed.py SOCKET LOG.
 
 SOCKET is QEMU's of the machine's first serial line; LOG is what the machine says by its second one, and has the line
-SOCKET is QEMU's of the machine's first serial line; LOG is what the machine says by its second one, and has the line
+`typed: now` when it is time. A step is a line `ok: typed: …` or `FAILED: typed: …`; exit code 0: all of them
+were ok."""
 
 import re
 import socket
