@@ -16,6 +16,7 @@ import pytest
 
 from lib import appliance, net
 from lib.appliance import BridgeSwitch, ChipSwitch
+from lib.switch import AsicSwitch
 
 SEED: dict = {
     "vlans": {"2": {}, "3": {}},
@@ -121,6 +122,27 @@ def test_the_seeds_example(switch):
     sw.again()
     assert sw.kernel() == before and drift(sw) == wanted
     a.ping("10.3.0.4", check=True)
+
+
+def test_the_engine_is_what_this_kernel_can_have(make):
+    """On either kernel: which one and why is said, and whoever stops it is told what it is."""
+    with BridgeSwitch(make.prefix()) as sw:
+        sw.options = ["--engine", "auto"]
+        said = AsicSwitch.start(sw)
+        chip = appliance.kernel_lacks() is not None
+        word = "chip" if chip else "kernel"
+        why = f"this kernel has {'no ' if chip else ''}bridges that filter by VLAN"
+        assert f"engine {word}: {why}" in said, said
+        assert "its console: swcli" in said
+        status = sw.tandem("status")
+        assert re.search(r"^swcfgd    pid", status, re.M), status
+        assert (re.search(r"^switchd", status, re.M) is None) == chip, status
+        assert sw.cli("show version")
+        # what it was started with is what comes again, without being asked for
+        sw.kill("switchd" if chip else "swcfgd")
+        assert "engine" not in sw.again()
+        down = sw.tandem("down")
+        assert re.search(r"swcfgd stopped \(pid \d+\)", down) and ("switchd stopped" in down) != chip, down
 
 
 # ------------------------------------------------------------------------------------------------------ the twin
