@@ -101,7 +101,7 @@ pub(crate) fn steps(was: &Plan, now: &Plan) -> Vec<Step> {
         members.into_iter().partition(|(_, (_, p))| p[1].is_none());
     // a PVID ends before another one begins, which would end it unsaid: then the way back says it as well
     let has = |of: Option<Membership>| of.is_some_and(|m| m.pvid);
-    come.sort_by_key(|(_, (_, p))| !(has(p[0]) && !has(p[1])));
+    come.sort_by_key(|(_, (_, p))| !has(p[0]) || has(p[1]));
     all.append(&mut down);
     all.extend(gone.into_iter().map(|(at, run)| Step::Members(at, run)));
     all.append(&mut mtus);
