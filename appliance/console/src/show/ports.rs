@@ -74,7 +74,7 @@ pub(super) fn err_disabled(states: &[State], out: &BTreeSet<Name>) -> String {
     let mut text = String::from(
         "\nPort      Name               Status       Reason               Err-disabled Vlans\n",
     );
-    for state in states.iter().filter(|s| out.contains(&s.name)) {
+    for state in states.iter().filter(|s| word(s, out) == "err-disabled") {
         let name = state.set.description.iter().flat_map(|d| d.chars());
         let name: String = name.take(18).collect();
         let row = format!(
