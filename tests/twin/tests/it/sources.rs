@@ -5,6 +5,7 @@
 //!   other:  swp3, swp4, VRF red ─────────┴─ killed, back, away ──┘
 //! ```
 
+mod groups;
 mod vlans;
 
 use std::sync::Arc;
