@@ -591,7 +591,7 @@ fn set(config: &mut Config, port: u16, f: impl FnOnce(&mut Interface)) {
 
 #[test]
 fn a_neighbour_set_by_hand_is_where_its_network_is() {
-    let (engine, stack, _) = engine();
+    let (mut engine, stack, _) = engine();
     let there = || stack.0.lock().unwrap().neighbours.clone();
     let mac = [2, 0, 0, 0, 0, 7];
     let key = (Device::Vlan(2), Ipv4Addr::new(10, 2, 0, 9));

@@ -39,7 +39,7 @@ fn a_pvid_that_is_refused_is_where_it_was() {
         }
     };
     for n in 0..2 {
-        let (mut engine, kernel) = engine(&native(4));
+        let (engine, kernel) = engine(&native(4));
         let before = kernel.is();
         kernel.0.lock().unwrap().left = Some(n);
         engine.apply(&native(4), &native(2)).unwrap_err();
