@@ -223,7 +223,9 @@ def test_swcfgd_is_killed_and_comes_back(pair, folder):
     for host, other in ((a.hosts["h1"], MACS["h2"]), (b.hosts["h2"], MACS["h1"])):
         address = "10.1.0.2" if other == MACS["h2"] else "10.1.0.1"
         host.ns.ip(f"neigh replace {address} lladdr {other} nud permanent dev eth0")
+    before = sum(sent(a))
     stream = traffic.Stream(a.hosts["h1"].ns, b.hosts["h2"].ns, "10.1.0.2", folder, "kill", pps=500, seconds=600)
+    net.wait_until("it to flow", lambda: sum(sent(a)) > before + 100)
     for _ in range(2):
         a.kill("swcfgd")
         a.start_swcfgd()
