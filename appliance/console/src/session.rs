@@ -276,6 +276,11 @@ impl Session {
         self.task.is_some()
     }
 
+    /// Is it another session's turn?
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.task, Some(Goes::Waits(_)))
+    }
+
     /// Lets it go on, for about so long: what there is to say of it. No other session waits for that.
     pub fn step(&mut self, within: Duration) -> Output {
         match self.task.take() {

@@ -304,7 +304,11 @@ fn session(stream: UnixStream, switch: Arc<Mutex<Switch>>, peer: &Peer) -> io::R
             let (prompt, hidden) = (session.prompt(), session.hides());
             let mut output = session.line(typed);
             while session.runs() {
-                output.add(session.step(STEP));
+                let step = session.step(STEP);
+                // whom it waits for is nothing for a script, which hears of it when it has waited
+                if !session.waits() {
+                    output.add(step);
+                }
                 // nobody is there to hear of it
                 if output.text.len() > ANSWER_MOST || is_gone(&mut from)? {
                     output.add(session.stop());

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A line that takes long holds up nobody who looks; who changes something has to wait, is told so, and may give up.
 
+use std::io::{BufReader, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Bench;
 use crate::session::{Door, Session};
+use crate::wire::{self, Answer, Hello, Peer};
 
 /// Nothing that the tests wait for takes as long.
 const LONG: Duration = Duration::from_secs(60);
@@ -169,4 +172,43 @@ fn a_session_that_fails_leaves_the_turn_to_others() {
     assert!(!other.runs());
     let ids: Vec<u16> = bench.config().vlans.into_keys().collect();
     assert_eq!(ids, [78]);
+}
+
+#[test]
+fn a_script_has_its_answer_when_it_has_waited_and_no_word_of_that() {
+    let bench = Bench::new();
+    let slow = slow(&bench, "vlan 77");
+    let (mut door, daemon) = UnixStream::pair().unwrap();
+    let switch = bench.switch.clone();
+    let session = std::thread::spawn(move || wire::serve(daemon, switch, &Peer::root("test")));
+    write!(door, "{}configure terminal\nvlan 78\n", Hello::Lines.line()).unwrap();
+    let mut from = BufReader::new(door.try_clone().unwrap());
+    assert!(!Answer::read(&mut from).unwrap().failed);
+    // longer than somebody at a terminal waits for a word; what is right does not depend on it
+    std::thread::sleep(Duration::from_millis(1300));
+    assert_eq!(slow.end(), "");
+    let answer = Answer::read(&mut from).unwrap();
+    assert_eq!((answer.text.as_str(), answer.failed), ("", false));
+    drop((door, from));
+    session.join().unwrap();
+    let ids: Vec<u16> = bench.config().vlans.into_keys().collect();
+    assert_eq!(ids, [77, 78]);
+}
+
+#[test]
+fn who_goes_away_while_it_waits_changes_nothing() {
+    let bench = Bench::new();
+    let slow = slow(&bench, "vlan 77");
+    let (mut door, daemon) = UnixStream::pair().unwrap();
+    let switch = bench.switch.clone();
+    let session = std::thread::spawn(move || wire::serve(daemon, switch, &Peer::root("test")));
+    write!(door, "{}configure terminal\nvlan 78\n", Hello::Lines.line()).unwrap();
+    let mut from = BufReader::new(door.try_clone().unwrap());
+    assert!(!Answer::read(&mut from).unwrap().failed);
+    drop((door, from));
+    // it ends by itself, before its turn has come
+    session.join().unwrap();
+    assert_eq!(slow.end(), "");
+    let ids: Vec<u16> = bench.config().vlans.into_keys().collect();
+    assert_eq!(ids, [77]);
 }
