@@ -8,7 +8,6 @@
 
 import os
 import re
-import shutil
 import socket
 import struct
 import subprocess
@@ -50,7 +49,7 @@ def switch(make, folder):
             process.wait(10)
         if systemd:
             systemd.stop()
-            print(systemd.log("dhcp-relay"), systemd.log("snmpd"))
+            print(*[systemd.log(name) for name in ("dhcp-relay", "snmpd", "lldp", "lldp-neighbors")])
         print(sw.log("swcfgd"))
         sw.delete()
 
@@ -196,4 +195,40 @@ def test_snmp(switch):
     assert get("public", "1.3.6.1.2.1.1.6.0") == ""
     config(sw, "no snmp-server community s3cret")
     assert systemd.turn() == ["snmpd"] and "snmpd" not in systemd.running
-    shutil.rmtree(f"/run/tandem-snmpd-{sw.instance}", ignore_errors=True)
+
+
+def test_lldp(switch, folder):
+    sw, s, systemd, servers = switch
+    own = os.path.join(folder, "lldpd")
+    with open(f"{own}.conf", "w", encoding="utf-8") as f:
+        f.write("configure lldp tx-interval 1\n")
+    servers.append(s.ns.popen("/usr/sbin/lldpd", "-d", "-u", own, "-O", f"{own}.conf", stderr=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL))
+    ports = [n for n in sw.links() if "/" in n]
+    short = next(re.sub("^([A-Z][a-z])[A-Za-z]+", r"\1", n) for n in ports if n.endswith("/4"))
+    assert "port4" not in sw.ns.ip("-o link show")
+    config(sw, "hostname box", "lldp run")
+    assert sw.ns.ip("-o link show").count(" port") == len(ports)
+    assert systemd.turn() == ["lldp"]
+    net.wait_until("lldpd to answer", lambda: os.path.exists(os.path.join(sw.run_dir, "services/neighbors")))
+    row = net.wait_until("the neighbour to be heard", lambda: re.search(
+        rf"^\S+ +{short} +\d+ +.*$", sw.cli("show lldp neighbors"), re.M), timeout=3 * net.PATIENCE)
+    assert row
+    assert "Port Description: eth0\n" in sw.cli("show lldp neighbors detail")
+
+    def heard_there():
+        return s.ns.exec("lldpcli", "-u", own, "-f", "keyvalue", "show", "neighbors", check=False)
+
+    said = net.wait_until("the switch to be heard", lambda: heard_there() if "port.local=" in heard_there() else "",
+                          timeout=3 * net.PATIENCE)
+    assert f"lldp.eth0.port.local={short}\n" in said and "lldp.eth0.chassis.name=box\n" in said
+    # nobody else has it, and the other host is no neighbour of anybody
+    assert sw.cli("show lldp neighbors").endswith("Total entries displayed: 1\n")
+    # a cable that is pulled has nobody at its other end
+    s.ns.ip("link set eth0 down")
+    net.wait_until("the neighbour to be gone", lambda: "displayed: 0" in sw.cli("show lldp neighbors"))
+    config(sw, "no lldp run")
+    assert systemd.turn() == ["lldp"] and "lldp" not in systemd.running
+    net.wait_until("the devices to be gone", lambda: " port" not in sw.ns.ip("-o link show"))
+    with pytest.raises(AssertionError, match="LLDP is not enabled"):
+        sw.cli("show lldp neighbors")

@@ -5,12 +5,14 @@ their units say, in the switch's namespace."""
 import os
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 
 from . import net
 
 PACKAGING = os.path.join(os.path.dirname(__file__), "../../packaging")
-NEEDS = {"chronyd": "chrony", "snmpd": "snmpd", "snmpget": "snmp", "dnsmasq": "dnsmasq-base"}
+NEEDS = {"chronyd": "chrony", "snmpd": "snmpd", "snmpget": "snmp", "dnsmasq": "dnsmasq-base", "lldpd": "lldpd"}
 
 
 def missing():
@@ -28,6 +30,8 @@ class Systemd:
         self.folder = folder
         self.asked = os.path.join(folder, "asked")
         self.running = {}
+        self.folders = {}
+        self.bound = {}  # units that go with another
         os.makedirs(os.path.join(folder, "sources"))
         os.mkdir(os.path.join(folder, "socket"), mode=0o700)  # chronyd makes none where others may look
         self._command("systemctl", f'echo "$*" >>{self.asked}')
@@ -46,7 +50,8 @@ class Systemd:
             f.write(f"sourcedir {self.folder}/sources\nbindcmdaddress {self.folder}/socket/chronyd\n"
                     f"pidfile {self.folder}/chronyd.pid\nuser root\n")
         self.running["chronyd"] = self.sw.ns.popen("/usr/sbin/chronyd", "-x", "-d", "-f", config,
-                                                   stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                                                   stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                                   start_new_session=True)
         net.wait_until("chronyd to answer", lambda: os.path.exists(f"{self.folder}/socket/chronyd"))
 
     def flags(self):
@@ -71,19 +76,34 @@ class Systemd:
         self.end(name)
         with open(os.path.join(PACKAGING, f"systemd/tandem-{name}@.service"), encoding="utf-8") as f:
             lines = [line.strip().replace("%i", self.sw.instance) for line in f]
-        unit = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z]\w*=", line))
-        wanted = unit["ConditionFileNotEmpty"]
-        if not os.path.exists(wanted) or not os.path.getsize(wanted):
+        unit: dict[str, str] = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z]\w*=", line))
+        wanted = unit.get("ConditionFileNotEmpty")
+        if wanted and not (os.path.exists(wanted) and os.path.getsize(wanted)):
             return
         env = {**os.environ, **dict(x.split("=", 1) for x in unit.get("Environment", "").split())}
         with open(os.path.join(self.folder, f"{name}.log"), "ab") as log:
-            self.running[name] = self.sw.ns.popen(*shlex.split(unit["ExecStart"]), env=env, stdout=log, stderr=log)
+            if "RuntimeDirectory" in unit:
+                self.folders[name] = os.path.join("/run", unit["RuntimeDirectory"])
+                os.makedirs(self.folders[name], mode=0o755, exist_ok=True)
+            if "ExecStartPre" in unit:
+                subprocess.run(shlex.split(unit["ExecStartPre"]), check=True)
+            command = unit["ExecStart"].replace("/usr/lib/tandem", f"{PACKAGING}/services")
+            self.running[name] = self.sw.ns.popen(*shlex.split(command), env=env, stdout=log, stderr=log,
+                                                  start_new_session=True)
+        for other in re.findall(r"tandem-([a-z-]+)@", unit.get("Wants", "")):
+            self.bound[other] = name
+            self.restart(other)
 
     def end(self, name):
+        for other in [o for o, to in self.bound.items() if to == name]:
+            del self.bound[other]
+            self.end(other)
         process = self.running.pop(name, None)
         if process:
-            process.terminate()
+            # all of the unit's, as systemd does
+            os.killpg(process.pid, signal.SIGTERM)
             process.wait(10)
+        shutil.rmtree(self.folders.pop(name, ""), ignore_errors=True)
 
     def log(self, name):
         path = os.path.join(self.folder, f"{name}.log")

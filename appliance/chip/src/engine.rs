@@ -15,6 +15,7 @@ use tandem_vlans::{Database, Port, Switch, group_of_port};
 use crate::acl::{self, Rules};
 use crate::channels;
 use crate::check::check;
+use crate::devices::Devices;
 use crate::steps::{Neighbour, Says, Stack, Step, mode, steps};
 use crate::taps::Taps;
 
@@ -131,6 +132,8 @@ pub struct ChipEngine {
     says: Box<dyn Says>,
     taps: Arc<Taps>,
     tree: Arc<Tree>,
+    /// Of ports, while LLDP runs.
+    devices: Arc<Devices>,
     /// None before the core runs.
     chip: Option<Box<dyn Chip>>,
     stays: Mutex<Arc<Stays>>,
@@ -152,6 +155,7 @@ impl ChipEngine {
         let tree = crate::tree::tree(&board, switch.clone(), taps.bell());
         ChipEngine {
             tree: Arc::new(tree),
+            devices: Arc::new(Devices::new(taps.bell())),
             board,
             switch,
             says: stack.says(),
@@ -175,6 +179,12 @@ impl ChipEngine {
     #[must_use]
     pub fn tree(&self) -> Arc<Tree> {
         Arc::clone(&self.tree)
+    }
+
+    /// The devices of ports, for who moves their frames.
+    #[must_use]
+    pub fn devices(&self) -> Arc<Devices> {
+        Arc::clone(&self.devices)
     }
 
     /// Before the core begins: what an engine of before has left is taken over where it is still wanted, and goes where it
@@ -283,7 +293,13 @@ impl Engine for ChipEngine {
         let mut all = steps(&was_set, &now_set);
         let lists = Step::Rules(Box::new(pair));
         all.splice(..0, Some(lists).filter(Step::is_change));
+        if now.services.lldp {
+            self.devices.make(&self.board)?;
+        }
         if all.is_empty() {
+            if !now.services.lldp {
+                self.devices.remove();
+            }
             return Ok(());
         }
         let mut stack = self.stack();
@@ -306,6 +322,9 @@ impl Engine for ChipEngine {
         };
         if all.iter().any(|s| matches!(s, Step::Interface(..))) {
             self.again(&mut **stack, stays);
+        }
+        if !stays.services.lldp {
+            self.devices.remove();
         }
         let [rules, _] = rules;
         let names = stays.interfaces.keys();

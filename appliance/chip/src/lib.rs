@@ -13,6 +13,7 @@ mod acl;
 mod bridge;
 mod channels;
 mod check;
+mod devices;
 mod engine;
 mod kernel;
 mod layers;
@@ -22,6 +23,7 @@ mod taps;
 mod tree;
 
 pub use bridge::{Copies, Done, copies};
+pub use devices::{Devices, is_lldp};
 pub use engine::{Board, Chip, ChipEngine, PortState};
 pub use kernel::Kernel;
 pub use steps::{Device, Neighbour, Says, Stack, Wanted};

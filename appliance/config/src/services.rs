@@ -161,6 +161,8 @@ pub struct Services {
     pub debug_stamp: Option<Stamp>,
     /// `ip domain name`: what stands behind the switch's name.
     pub domain: Option<String>,
+    /// `lldp run`.
+    pub lldp: bool,
     /// `ip ssh version 2`: is kept, there is no other one.
     pub ssh2: bool,
     /// `logging …`.
@@ -179,6 +181,7 @@ impl Default for Services {
             stamp: Some(Stamp::default()),
             debug_stamp: Some(Stamp::default()),
             domain: None,
+            lldp: false,
             ssh2: false,
             logging: Logging::default(),
             zone: None,

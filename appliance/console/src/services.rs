@@ -35,6 +35,35 @@ pub trait Daemons: Send + Sync {
     /// # Errors
     /// Nobody answers.
     fn ntp(&self, what: Ntp) -> Result<String, String>;
+
+    /// Who is at the other end of cables.
+    ///
+    /// # Errors
+    /// Nobody knows.
+    fn neighbours(&self) -> Result<Vec<Neighbour>, String>;
+}
+
+/// A neighbour, as LLDP tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Neighbour {
+    /// At which port, by its short name.
+    pub port: String,
+    /// The box: its number, its name, what it is.
+    pub chassis: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is, as it says.
+    pub description: Option<String>,
+    /// Its port.
+    pub port_id: String,
+    /// What that is.
+    pub port_description: Option<String>,
+    /// For how many seconds it is to be believed.
+    pub hold: u32,
+    /// What it can, and whether it does, by the words of lldpd.
+    pub capabilities: Vec<(String, bool)>,
+    /// Where it is managed.
+    pub addresses: Vec<String>,
 }
 
 /// What is asked of who has the clock.
@@ -57,6 +86,10 @@ impl Daemons for Nobody {
     fn ntp(&self, _: Ntp) -> Result<String, String> {
         Err("Nobody keeps the clock here".into())
     }
+
+    fn neighbours(&self) -> Result<Vec<Neighbour>, String> {
+        Err("Nobody listens here".into())
+    }
 }
 
 /// Is it one of the switch's that is dealt with here?
@@ -66,6 +99,8 @@ pub(crate) fn is_switchs(id: Id) -> bool {
         Id::ClockZone
             | Id::Stamps
             | Id::DomainName
+            | Id::LldpRun
+            | Id::CdpRun
             | Id::DomainLookup
             | Id::SshVersion
             | Id::LogLine
@@ -133,7 +168,13 @@ pub(crate) fn of_switch(services: &mut Services, parsed: &Parsed) -> Result<(), 
         Id::LogLine if plain => {
             return Err("% Nothing is logged to a line: show logging has what is kept".into());
         }
-        Id::DomainLookup | Id::LogLine => {}
+        Id::CdpRun if plain => {
+            return Err(
+                "% CDP is not spoken here: lldp run tells neighbours of other makes too".into(),
+            );
+        }
+        Id::DomainLookup | Id::LogLine | Id::CdpRun => {}
+        Id::LldpRun => services.lldp = plain,
         Id::SshVersion if plain && parsed.number() == Some(1) => {
             return Err("% OpenSSH speaks version 2 alone".into());
         }
@@ -350,6 +391,10 @@ pub(crate) fn blocks(id: Id, services: &Services) -> Vec<Block> {
         Id::DomainName => {
             let line = |name: &String| format!("ip domain name {name}");
             services.domain.iter().map(line).collect()
+        }
+        Id::LldpRun => {
+            let line = services.lldp.then(|| "lldp run".to_owned());
+            line.into_iter().collect()
         }
         Id::SshVersion => {
             let line = services.ssh2.then(|| "ip ssh version 2".to_owned());

@@ -17,6 +17,7 @@ mod ip;
 mod ipif;
 mod json;
 mod layer2;
+mod lldp;
 mod monitor;
 mod platform;
 mod policy;
@@ -87,6 +88,7 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
             let now = Moment::now(switch.config.services.zone.as_ref());
             format!("{}\n", now.clock())
         }
+        Id::ShowLldp => lldp::neighbours(switch, parsed),
         Id::ShowLog => switch.logs.shown(),
         Id::ShowNtpStatus => ntp(switch, Ntp::Status),
         Id::ShowNtpAssociations => ntp(switch, Ntp::Associations),

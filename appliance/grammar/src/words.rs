@@ -94,6 +94,13 @@ pub(crate) static WORDS: &[(&str, &str)] = &[
     ("source", "Specify source address, name or interface"),
     ("probe", "Specify number of probes per hop"),
     // the log, the clock, NTP, SNMP
+    ("lldp", "Configure global LLDP subcommands"),
+    ("show lldp", "LLDP information"),
+    ("lldp run", "Enable LLDP"),
+    ("neighbors", "LLDP neighbor entries"),
+    ("neighbors detail", "Show detailed information"),
+    ("cdp", "Global CDP configuration subcommands"),
+    ("run", "Enable CDP (not there)"),
     ("timestamps", "Timestamp debug/log messages"),
     ("debug", "Timestamp debug messages"),
     ("log", "Timestamp log messages"),

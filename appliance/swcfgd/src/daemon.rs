@@ -23,7 +23,7 @@ use tandem_netlink::{Config as NetlinkConfig, NetlinkSource};
 use tandem_sal::{Attach, Platform, Sal, SalError, Splits};
 use tandem_store::Policy;
 use tandem_store::model::SourceId;
-use tandem_swchip::{Board, ChipEngine, Kernel, Taps};
+use tandem_swchip::{Board, ChipEngine, Devices, Kernel, Taps};
 use tandem_swconfig::Engine as _;
 use tandem_swconsole::{FileStore, Log, Logs};
 use tandem_swfrr::Frr;
@@ -152,6 +152,7 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
         switch: switch.clone(),
         taps: Arc::clone(&taps),
         tree: engine.tree(),
+        devices: engine.devices(),
         ports: front.len(),
         writer: sources.writer(view.clone()).map_err(text)?,
         view: view.clone(),
@@ -221,10 +222,12 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
         core: Client::to(&instance, Daemon::Switchd),
     }));
     let asicd = Client::to(&instance, Daemon::Asicd);
+    let device = |n: tandem_swconfig::Name| (Devices::name(n.number), n);
+    let devices = engine.ports().into_iter().map(device).collect();
     log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
     console.logs = logs;
-    console.daemons = Arc::new(Services::new(instance.dir())?);
+    console.daemons = Arc::new(Services::new(instance.dir(), devices)?);
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

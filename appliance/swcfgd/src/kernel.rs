@@ -166,10 +166,12 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
     bpdus.start(tree, states, switchd, Arc::clone(&stop))?;
     crate::frr::look_after(frr, Arc::clone(&stop))?;
     let asicd = Client::to(&instance, Daemon::Asicd);
+    let links = engine.links().into_iter().filter(|l| l.name.is_port());
+    let devices = links.map(|l| (l.linux, l.name)).collect();
     log::look_at_links(Arc::clone(&logs), asicd, engine.ports(), Arc::clone(&stop))?;
     let mut console = tandem_swconsole::Switch::new(Arc::new(engine), Box::new(store));
     console.logs = logs;
-    console.daemons = Arc::new(Services::new(instance.dir())?);
+    console.daemons = Arc::new(Services::new(instance.dir(), devices)?);
     console.log = Log::new(|who, line| tracing::info!(target: "console", "{who}: {line}"));
     console.begin(config);
     let console = Arc::new(Mutex::new(console));

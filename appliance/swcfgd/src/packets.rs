@@ -33,7 +33,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::tap::Tap;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
-use tandem_swchip::{Copies, Done, Taps, Tree, copies};
+use tandem_swchip::{Copies, Devices, Done, Taps, Tree, copies, is_lldp};
 use tandem_vlans::{State, Switch, group_of_port, tagged, untagged};
 
 /// Frames of one ring or TAP before the others get their turn.
@@ -59,6 +59,8 @@ pub struct Parts {
     pub taps: Arc<Taps>,
     /// The spanning tree.
     pub tree: Arc<Tree>,
+    /// The devices of ports.
+    pub devices: Arc<Devices>,
     /// Ports of the front panel.
     pub ports: usize,
     /// Writes to the sources.
@@ -84,7 +86,8 @@ pub struct Parts {
 /// The group address of bridges.
 const BRIDGES: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 
-/// Epoll tokens below are VLANs.
+/// Epoll tokens below are VLANs, and from here on ports.
+const TOKEN_PORT: u64 = 1 << 32;
 const TOKEN_WAKE: u64 = u64::MAX;
 const TOKEN_RING: u64 = u64::MAX - 1;
 
@@ -110,6 +113,10 @@ struct Io {
     front: u16,
     /// By VLAN.
     lines: Vec<Line>,
+    /// Devices of ports: which port, and whether it may have frames.
+    cables: Vec<(u16, Arc<Tap>, bool)>,
+    /// Of them, as they are in `cables`.
+    cabled: u64,
     /// Of the TAPs, as they are in `lines`.
     version: u64,
     frame: Vec<u8>,
@@ -150,6 +157,8 @@ pub fn run(parts: Parts) -> anyhow::Result<()> {
         attach: 0,
         epoll,
         lines: Vec::new(),
+        cables: Vec::new(),
+        cabled: 0,
         version: 0,
         frame: Vec::with_capacity(FRAME_MAX),
         buf: vec![0; FRAME_MAX],
@@ -210,6 +219,7 @@ impl Io {
 
     /// The TAPs as they are now, and their carriers.
     fn refresh(&mut self) {
+        self.refresh_devices();
         let version = self.p.taps.version();
         if version == self.version {
             return;
@@ -247,6 +257,51 @@ impl Io {
             });
         }
         self.carriers(false);
+    }
+
+    /// Those of ports: they come and go together.
+    fn refresh_devices(&mut self) {
+        let version = self.p.devices.version();
+        if version == self.cabled {
+            return;
+        }
+        self.cabled = version;
+        for (_, tap, _) in self.cables.drain(..) {
+            let _ = epoll::delete(&self.epoll, tap.as_fd());
+        }
+        for (port, tap) in self.p.devices.list() {
+            let name = Devices::name(port);
+            if let Err(e) = add(&self.epoll, tap.as_fd(), TOKEN_PORT | u64::from(port)) {
+                tracing::error!("{name}: {e}: what is sent there is not seen");
+            }
+            let up = self.p.switch.ask(|d| d.carrier(port)).unwrap_or(false);
+            if let Err(e) = tap.set_carrier(up) {
+                tracing::debug!("{name}: carrier: {e}");
+            }
+            self.cables.push((port, tap, true));
+        }
+    }
+
+    /// What daemons say to the neighbours at ports, and nothing else that comes there.
+    fn say(&mut self) -> Result<bool, SalError> {
+        let mut any = false;
+        for at in 0..self.cables.len() {
+            for _ in 0..BURST {
+                let Some((port, tap, ready)) = self.cables.get_mut(at).filter(|c| c.2) else {
+                    break;
+                };
+                let Ok(n) = tap.read(&mut self.buf) else {
+                    *ready = false;
+                    break;
+                };
+                let (port, frame) = (*port, self.buf.get(..n).unwrap_or(&[]).to_vec());
+                any = true;
+                if is_lldp(&frame) {
+                    self.send_out(port, &frame)?;
+                }
+            }
+        }
+        Ok(any)
     }
 
     /// A TAP has carrier where a port of its VLAN has. Of what is not known yet it stays as it is. `anew`: others may have
@@ -320,6 +375,7 @@ impl Io {
             now |= self.receive()?;
             now |= self.transmit()?;
             now |= self.bpdus()?;
+            now |= self.say()?;
             if let Some(sal) = &mut self.sal {
                 sal.flush();
             }
@@ -382,6 +438,9 @@ impl Io {
                     self.p.switch.change(|d| d.set_carrier(port, up));
                     let now = clock::now_ns();
                     self.p.tree.link(port, up, speed_mbps, now);
+                    if let Some((_, tap, _)) = self.cables.iter().find(|c| c.0 == port) {
+                        let _ = tap.set_carrier(up);
+                    }
                     links = true;
                 }
                 Event::TrapDrop { class, count } => {
@@ -459,6 +518,12 @@ impl Io {
         });
         let bpdu = self.frame.starts_with(&BRIDGES);
         if bpdu && self.p.tree.receive(port, &self.frame, clock::now_ns()) {
+            return Ok(());
+        }
+        let cable = self.cables.iter().find(|c| c.0 == meta.port);
+        if let Some((_, tap, _)) = cable.filter(|_| is_lldp(&self.frame)) {
+            // whatever state the port has; one that is full loses it, as a cable would
+            let _ = tap.write(&self.frame);
             return Ok(());
         }
         if state != State::Forwarding {
@@ -674,6 +739,13 @@ impl Io {
                     self.p.wake.drain();
                 }
                 TOKEN_RING => {}
+                port if port & TOKEN_PORT != 0 => {
+                    let cable =
+                        |c: &&mut (u16, Arc<Tap>, bool)| port == TOKEN_PORT | u64::from(c.0);
+                    if let Some(cable) = self.cables.iter_mut().find(cable) {
+                        cable.2 = true;
+                    }
+                }
                 vid => {
                     let by = |l: &Line| u64::from(l.vid);
                     if let Ok(at) = self.lines.binary_search_by_key(&vid, by)

@@ -2,9 +2,10 @@
 //! Daemons that others keep, for what the console sets: files that they read, and what they answer.
 //!
 //! ```text
-//!   Config ── texts ──► INSTANCE/services/{dhcp-relay,ntp,snmpd} ── changed/NAME ──► tandem-services@INSTANCE.path (systemd)
-//!                                                                                         └─► dnsmasq, chrony, snmpd
+//!   Config ── texts ──► INSTANCE/services/{dhcp-relay,lldp,ntp,snmpd} ── changed/NAME ──► tandem-services@INSTANCE.path (systemd)
+//!                                                                                         └─► dnsmasq, lldpd, chrony, snmpd
 //!   show ntp … ◄── chrony ◄── 127.0.0.1:323, UDP ──► chronyd
+//!   show lldp neighbors ◄── INSTANCE/services/neighbors ◄── a unit that has lldpcli watch lldpd
 //! ```
 //!
 //! swcfgd runs no programs: who starts the daemons is systemd.
@@ -17,18 +18,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tandem_swconfig::Config;
-use tandem_swconsole::services::{Daemons, Ntp};
+use tandem_swconsole::services::{Daemons, Neighbour, Ntp};
 use tandem_swconsole::{FileStore, Store};
 
 mod chrony;
+mod lldp;
+
+pub use lldp::Port;
+
+/// What the switch says that it is.
+const DESCRIPTION: &str = concat!("Tandem Software, Version ", env!("CARGO_PKG_VERSION"));
 
 /// What a daemon is to read; empty: it has nothing to do.
 type Texts = BTreeMap<&'static str, String>;
 
 /// The texts that a configuration comes to.
-fn texts(config: &Config) -> Texts {
+fn texts(config: &Config, ports: &[Port]) -> Texts {
     BTreeMap::from([
         ("dhcp-relay", relay(config)),
+        ("lldp", lldp::text(config, ports)),
         ("ntp", ntp(config)),
         ("snmpd", snmpd(config)),
     ])
@@ -64,19 +72,22 @@ fn ntp(config: &Config) -> String {
     lines
 }
 
+/// The switch's name, with its domain.
+fn name(config: &Config) -> String {
+    let domain = config.services.domain.iter().map(|d| format!(".{d}"));
+    let host = config.hostname.as_deref().unwrap_or("Switch");
+    host.to_owned() + &domain.collect::<String>()
+}
+
 /// For snmpd: it begins with the first community.
 fn snmpd(config: &Config) -> String {
     let snmp = &config.services.snmp;
     if snmp.communities.is_empty() {
         return String::new();
     }
-    let domain = config.services.domain.iter().map(|d| format!(".{d}"));
-    let host = config.hostname.as_deref().unwrap_or("Switch");
-    let name = host.to_owned() + &domain.collect::<String>();
-    let version = env!("CARGO_PKG_VERSION");
-    let mut lines = format!(
-        "agentaddress udp:161\nsysDescr Tandem Software, Version {version}\nsysName {name}\nsysServices 6\n"
-    );
+    let name = name(config);
+    let mut lines =
+        format!("agentaddress udp:161\nsysDescr {DESCRIPTION}\nsysName {name}\nsysServices 6\n");
     for (word, text) in [
         ("sysLocation", &snmp.location),
         ("sysContact", &snmp.contact),
@@ -94,19 +105,24 @@ fn snmpd(config: &Config) -> String {
 pub struct Services {
     files: Mutex<FileStore>,
     changed: PathBuf,
+    ports: Vec<Port>,
 }
 
 impl Services {
-    /// Of the instance with this folder.
+    /// Of the instance with this folder, and these ports.
     ///
     /// # Errors
     /// There can be no files in it.
-    pub fn new(instance: &Path) -> io::Result<Services> {
+    pub fn new(instance: &Path, ports: Vec<Port>) -> io::Result<Services> {
         let folder = instance.join("services");
         let files = Mutex::new(FileStore::new(&folder)?);
         let changed = folder.join("changed");
         fs::create_dir_all(&changed)?;
-        Ok(Services { files, changed })
+        Ok(Services {
+            files,
+            changed,
+            ports,
+        })
     }
 
     fn files(&self) -> MutexGuard<'_, FileStore> {
@@ -134,7 +150,7 @@ impl Services {
 
 impl Daemons for Services {
     fn set(&self, config: &Config) -> Result<(), String> {
-        let now = texts(config);
+        let now = texts(config, &self.ports);
         let was: io::Result<Texts> = now
             .keys()
             .map(|name| Ok((*name, self.files().read(name)?.unwrap_or_default())))
@@ -156,6 +172,12 @@ impl Daemons for Services {
             Ntp::Associations => chrony::associations(),
         };
         asked.map_err(|e| format!("chronyd is not reached: {e}"))
+    }
+
+    fn neighbours(&self) -> Result<Vec<Neighbour>, String> {
+        let text = self.files.read("neighbors").map_err(|e| e.to_string())?;
+        let text = text.ok_or("lldpd is not reached")?;
+        lldp::neighbours(&text, &self.ports).map_err(|e| format!("lldpd: {e}"))
     }
 }
 

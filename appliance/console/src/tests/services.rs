@@ -11,7 +11,7 @@ use tandem_swconfig::Config;
 use tandem_swconfig::services::{Buffer, Logging, NtpServer, Services, Snmp, Stamp, Zone};
 
 use super::{Bench, port};
-use crate::services::{Daemons, Ntp};
+use crate::services::{Daemons, Neighbour, Ntp};
 use crate::{lock, logs};
 
 /// `ip helper-address`
@@ -59,7 +59,7 @@ pub(super) fn services() -> impl Strategy<Value = Services> {
         }))
     };
     let domain = option::of("[a-z]{1,5}(\\.[a-z]{1,5}){0,2}");
-    let more = (stamp(), stamp(), domain, any::<bool>());
+    let more = (stamp(), stamp(), domain, any::<bool>(), any::<bool>());
     (
         logging(),
         zone,
@@ -75,6 +75,7 @@ pub(super) fn services() -> impl Strategy<Value = Services> {
                 debug_stamp: more.1,
                 domain: more.2,
                 ssh2: more.3,
+                lldp: more.4,
                 logging,
                 zone: zone.map(|(name, minutes)| Zone { name, minutes }),
                 ntp: ntp
@@ -427,6 +428,30 @@ impl Daemons for Told {
             Ntp::Associations => Err("chronyd is not reached".into()),
         }
     }
+
+    fn neighbours(&self) -> Result<Vec<Neighbour>, String> {
+        let quiet = Neighbour {
+            port: "Gi1/0/2".into(),
+            chassis: "0011.2233.4455".into(),
+            port_id: "7".into(),
+            hold: 30,
+            ..Neighbour::default()
+        };
+        let one = Neighbour {
+            port: "Gi1/0/1".into(),
+            name: Some("a-box-with-a-very-long-name".into()),
+            description: Some("Linux".into()),
+            port_id: "Gi1/0/4".into(),
+            port_description: Some("uplink".into()),
+            hold: 120,
+            capabilities: [("Bridge", true), ("Router", true), ("Wlan", false)]
+                .map(|(word, is)| (word.into(), is))
+                .into(),
+            addresses: vec!["10.0.0.1".into(), "fe80::1".into()],
+            ..quiet.clone()
+        };
+        Ok(vec![one, quiet])
+    }
 }
 
 #[test]
@@ -455,4 +480,37 @@ fn daemons_are_told_all_or_nothing() {
         bench.say("show ntp associations"),
         "% chronyd is not reached\n"
     );
+}
+
+#[test]
+fn neighbours_are_shown_as_in_ios() {
+    let mut bench = Bench::new();
+    lock(&bench.switch).daemons = Box::new(Told(Arc::default()));
+    assert_eq!(bench.say("show lldp neighbors"), "% LLDP is not enabled\n");
+    bench.set(&["lldp run", "no cdp run"]);
+    assert!(bench.say("show running-config").contains("\nlldp run\n"));
+    let text = bench.say("show lldp neighbors");
+    let (_, rows) = text.split_once("Port ID\n").unwrap();
+    assert_eq!(
+        rows,
+        "a-box-with-a-very-l Gi1/0/1        120        B,R             Gi1/0/4\n\
+         0011.2233.4455      Gi1/0/2        30                         7\n\
+         \nTotal entries displayed: 2\n"
+    );
+    let text = bench.say("show lldp neighbors detail");
+    for line in [
+        "Port Description: uplink",
+        "System Name - not advertised",
+        "System Capabilities: B,R,W",
+        "Enabled Capabilities: B,R",
+        "    IPV6: fe80::1",
+    ] {
+        assert!(text.contains(&format!("\n{line}\n")), "{line}: {text}");
+    }
+    if let Some(to) = std::env::var_os("TANDEM_LLDP_TO") {
+        let both = [bench.say("show lldp neighbors"), text];
+        std::fs::write(to, both.join("=====\n")).unwrap();
+    }
+    bench.say("conf t");
+    assert!(bench.say("cdp run").starts_with("% CDP is not spoken"));
 }

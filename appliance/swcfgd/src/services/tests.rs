@@ -41,7 +41,7 @@ fn config() -> Config {
 
 #[test]
 fn what_is_set_is_what_they_read() {
-    let texts = texts(&config());
+    let texts = texts(&config(), &[]);
     // one that is shut, or has no address, asks nobody
     assert_eq!(
         texts["dhcp-relay"],
@@ -57,7 +57,7 @@ fn what_is_set_is_what_they_read() {
         texts["snmpd"].ends_with("sysLocation Rack 7, left\nsysContact -\nrocommunity public\n")
     );
     assert!(
-        super::texts(&Config::default())
+        super::texts(&Config::default(), &[])
             .values()
             .all(String::is_empty)
     );
@@ -79,13 +79,13 @@ fn flags(folder: &Path) -> Vec<String> {
 fn whose_text_has_changed_is_told() {
     let folder = std::env::temp_dir().join(format!("tandem-services-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
-    let services = Services::new(&folder).unwrap();
+    let services = Services::new(&folder, ports()).unwrap();
     services.set(&Config::default()).unwrap();
     assert_eq!(flags(&folder), [""; 0]);
     services.set(&config()).unwrap();
     assert_eq!(flags(&folder), ["dhcp-relay", "ntp", "snmpd"]);
     // another swcfgd finds it as it is to be
-    let services = Services::new(&folder).unwrap();
+    let services = Services::new(&folder, ports()).unwrap();
     let mut other = config();
     services.set(&other).unwrap();
     assert_eq!(flags(&folder), [""; 0]);
@@ -108,4 +108,47 @@ fn whose_text_has_changed_is_told() {
         before
     );
     fs::remove_dir_all(folder).unwrap();
+}
+
+fn ports() -> Vec<lldp::Port> {
+    let name = |number| Name {
+        kind: Kind::Gigabit,
+        number,
+    };
+    vec![("port1".into(), name(1)), ("port2".into(), name(2))]
+}
+
+#[test]
+fn lldpd_is_told_of_ports_and_says_who_is_there() {
+    let mut config = Config::default();
+    assert_eq!(lldp::text(&config, &ports()), "");
+    config.services.lldp = true;
+    let text = lldp::text(&config, &ports());
+    assert!(text.contains("\nconfigure system interface pattern port1,port2\n"));
+    assert!(text.contains("\nconfigure ports port2 lldp portidsubtype local Gi1/0/2\n"));
+    let said = r#"{"lldp":[{"interface":[
+        {"name":"port2","chassis":[{"id":[{"type":"mac","value":"00:11:22:33:44:55"}],"name":[{"value":"b\nx"}],
+         "mgmt-ip":[{"value":"10.0.0.1"},{"value":"no address"}],
+         "capability":[{"type":"Bridge","enabled":true},{"type":"Wlan","enabled":false}]}],
+         "port":[{"id":[{"type":"ifname","value":"Gi1/0/4"}],"ttl":[{"value":"120"}]}]},
+        {"name":"eth9","chassis":[{}],"port":[{}]}, 5]}]}"#;
+    let all = lldp::neighbours(said, &ports()).unwrap();
+    let [one] = all.as_slice() else {
+        panic!("a device that is none of ours: {all:?}")
+    };
+    assert_eq!(
+        (one.port.as_str(), one.chassis.as_str()),
+        ("Gi1/0/2", "0011.2233.4455")
+    );
+    assert_eq!(
+        (one.name.as_deref(), one.port_id.as_str(), one.hold),
+        (Some("b x"), "Gi1/0/4", 120)
+    );
+    assert_eq!(one.addresses, ["10.0.0.1"]);
+    assert_eq!(
+        one.capabilities,
+        [("Bridge".into(), true), ("Wlan".into(), false)]
+    );
+    assert!(lldp::neighbours("{}", &ports()).unwrap().is_empty());
+    assert!(lldp::neighbours("{", &ports()).is_err());
 }
