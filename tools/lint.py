@@ -187,9 +187,9 @@ CRATES = {"store": "switch/store", "switchd": "switch/switchd", "core": "switch/
           "ofpipeline": "openflow/pipeline", "offload": "openflow/offload", "compose": "openflow/compose",
           "ofchip": "openflow/chip", "ofkeep": "openflow/keep", "agent": "openflow/agent",
           "vlans": "appliance/vlans", "swchip": "appliance/chip", "grammar": "appliance/grammar",
-          "console": "appliance/console", "rstp": "appliance/rstp", "swkernel": "appliance/kernel",
-          "swstack": "appliance/stack", "swsecret": "appliance/secret", "swfrr": "appliance/frr",
-          "swcfgd": "appliance/swcfgd"}
+          "console": "appliance/console", "rstp": "appliance/rstp", "snoop": "appliance/snoop",
+          "swkernel": "appliance/kernel", "swstack": "appliance/stack", "swsecret": "appliance/secret",
+          "swfrr": "appliance/frr", "swcfgd": "appliance/swcfgd"}
 
 
 def sources(place):
