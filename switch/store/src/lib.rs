@@ -207,6 +207,7 @@ impl Store {
             Object::Filter(x) => self.upsert_filter(source, *x, g),
             Object::Mdb(x) => self.upsert_mdb(source, x, g, now),
             Object::RouterPort(x) => self.upsert_router_port(source, x, g),
+            Object::VlanSnooping(x) => self.upsert_vlan_snooping(source, x, g),
             Object::Netconf(x) => self.upsert_netconf(source, x, g),
             Object::Settings(x) => self.upsert_settings(x),
         }
@@ -256,6 +257,7 @@ impl Store {
             }
             Key::Mdb(k) => self.remove_mdb(source, k, now),
             Key::RouterPort(bridge, port) => self.remove_router_port(source, *bridge, *port),
+            Key::VlanSnooping(bridge, vlan) => self.remove_vlan_snooping(source, *bridge, *vlan),
             Key::Netconf(f, s) if self.netconf.get(&(*f, *s)).is_some_and(|c| c.source == src) => {
                 self.netconf.remove(&(*f, *s));
                 self.netconf_changed(*s);

@@ -15,6 +15,7 @@ use crate::api::{Action, Domain, Explanation, MdbRow, Policy, State};
 use crate::hw::bodies::Mdb;
 use crate::model::{
     BridgeInfo, GroupAddr, Key, LinkKind, MdbEntry, MdbKey, Querier, RouterPort, SourceId,
+    VlanSnooping,
 };
 use crate::reason::Reason;
 use crate::slices::{Span, Then, Walk};
@@ -99,6 +100,8 @@ pub(crate) struct Groups {
     pub of_member: BTreeSet<(u32, GroupKey)>,
     /// By bridge and port.
     routers: BTreeMap<(u32, u32), Said<RouterPort>>,
+    /// By bridge and VLAN.
+    snooping: BTreeMap<(u32, u16), Said<VlanSnooping>>,
     pub ids: HashMap<GroupKey, u32>,
     keys: HashMap<u32, GroupKey>,
     /// Entries that did not fit, by domain.
@@ -188,6 +191,8 @@ impl Store {
         let mut all: Vec<(u8, Key)> = members.map(|m| (m.1, Key::Mdb(m.0.key()))).collect();
         let ports = self.groups.routers.range((bridge, 0)..=(bridge, u32::MAX));
         all.extend(ports.map(|(k, r)| (r.1, Key::RouterPort(bridge, k.1))));
+        let vlans = self.groups.snooping.range((bridge, 0)..=(bridge, u16::MAX));
+        all.extend(vlans.map(|(k, v)| (v.1, Key::VlanSnooping(bridge, k.1))));
         all
     }
 
@@ -214,6 +219,39 @@ impl Store {
         }
     }
 
+    pub(crate) fn upsert_vlan_snooping(
+        &mut self,
+        source: SourceId,
+        v: VlanSnooping,
+        generation: u16,
+    ) {
+        let said = (v, source.0, generation);
+        let old = self.groups.snooping.insert((v.bridge, v.vlan), said);
+        if old.is_some_and(|o| o.0 == v) {
+            self.counters.unchanged += 1;
+        } else {
+            self.snooping_changed(v.bridge, v.vlan, old.is_none());
+        }
+    }
+
+    pub(crate) fn remove_vlan_snooping(&mut self, source: SourceId, bridge: u32, vlan: u16) {
+        let key = (bridge, vlan);
+        let there = self.groups.snooping.get(&key);
+        if there.is_some_and(|v| v.1 == source.0) {
+            self.groups.snooping.remove(&key);
+            self.snooping_changed(bridge, vlan, true);
+        }
+    }
+
+    /// The domain has other flags. `anew`: it begins or ends to snoop, and its groups have entries, or none.
+    fn snooping_changed(&mut self, dev: u32, vlan: u16, anew: bool) {
+        let d = Domain { dev, vlan };
+        self.topo.dirty.domains.insert(d);
+        if anew {
+            self.topo.dirty.stations.insert(d);
+        }
+    }
+
     /// A device is gone, with what it had.
     pub(crate) fn groups_of_link_gone(&mut self, ifindex: u32, now: u64) {
         self.for_groups_of_member(ifindex, now);
@@ -221,6 +259,7 @@ impl Store {
         self.walk(Walk::Groups(of_bridge, Then::Remove), now);
         let of_it = |k: &(u32, u32)| k.0 == ifindex || k.1 == ifindex;
         self.groups.routers.retain(|k, _| !of_it(k));
+        self.groups.snooping.retain(|k, _| k.0 != ifindex);
     }
 
     /// All members of a group go.
@@ -247,9 +286,13 @@ impl Store {
         let members = members.filter(|e| stale(e.1, e.2));
         let routers = self.groups.routers.iter().filter(|(_, r)| stale(r.1, r.2));
         let routers = routers.map(|(k, _)| Key::RouterPort(k.0, k.1));
+        let vlans = self.groups.snooping.iter();
+        let vlans = vlans.filter(|(_, v)| stale(v.1, v.2));
+        let vlans = vlans.map(|(k, _)| Key::VlanSnooping(k.0, k.1));
         members
             .map(|e| Key::Mdb(e.0.key()))
             .chain(routers)
+            .chain(vlans)
             .collect()
     }
 
@@ -265,7 +308,10 @@ impl Store {
     }
 
     /// What of a domain's flags is about multicast.
-    pub(crate) fn multicast_flags(&self, f: u32, bridge: u32, info: &BridgeInfo) -> u32 {
+    pub(crate) fn multicast_flags(&self, f: u32, d: Domain) -> u32 {
+        let Some(info) = self.snooping_of(d) else {
+            return 0;
+        };
         if !info.mcast_snooping {
             return 0;
         }
@@ -282,7 +328,7 @@ impl Store {
         let router = match info.mcast_router {
             0 => false,
             2 => true,
-            _ => self.is_multicast_router(bridge),
+            _ => self.is_multicast_router(d.dev),
         };
         let mut flags = TND_VLAN_SNOOP;
         let v4 = |g: &GroupAddr| matches!(g, GroupAddr::Ip(IpAddr::V4(_)));
@@ -314,11 +360,18 @@ impl Store {
             .is_some_and(|l| l.link.mc_forwarding)
     }
 
-    fn bridge_info(&self, bridge: u32) -> Option<BridgeInfo> {
-        match self.links.get(&bridge)?.link.kind {
-            LinkKind::Bridge(info) => Some(info),
-            _ => None,
-        }
+    /// A bridge, as it snoops in this domain.
+    pub(crate) fn snooping_of(&self, d: Domain) -> Option<BridgeInfo> {
+        let LinkKind::Bridge(info) = self.links.get(&d.dev)?.link.kind else {
+            return None;
+        };
+        let own = self.groups.snooping.get(&(d.dev, d.vlan));
+        Some(own.map_or(info, |(own, ..)| BridgeInfo {
+            mcast_snooping: true,
+            querier4: own.querier4,
+            querier6: own.querier6,
+            ..info
+        }))
     }
 
     /// One group as it should be on the chip.
@@ -349,7 +402,7 @@ impl Store {
     fn group_body(&self, key: &GroupKey) -> Option<(Mdb, Option<Reason>)> {
         let members = self.groups.members.get(key)?;
         let &vlan = self.topo.fid_of.get(&key.domain())?;
-        let info = self.bridge_info(key.bridge)?;
+        let info = self.snooping_of(key.domain())?;
         if !info.mcast_snooping || info.mcast_unsupported.is_some() {
             return None;
         }
@@ -462,7 +515,7 @@ impl Store {
 
     /// The chip has everything now: what was held back while it was filled is not any more.
     pub(crate) fn groups_filled(&mut self) {
-        let snoops = |d: &Domain| self.bridge_info(d.dev).is_some_and(|b| b.mcast_snooping);
+        let snoops = |d: &Domain| self.snooping_of(*d).is_some_and(|b| b.mcast_snooping);
         if !self.warm {
             let domains = self.topo.fid_of.keys().filter(|d| snoops(d));
             let domains: Vec<Domain> = domains.copied().collect();
@@ -474,7 +527,7 @@ impl Store {
 
     /// Why a group is the kernel's to forward, and what else decides who gets it.
     fn querier_reason(&self, key: &GroupKey) -> (Option<Reason>, &'static str) {
-        let Some(info) = self.bridge_info(key.bridge) else {
+        let Some(info) = self.snooping_of(key.domain()) else {
             return (None, "");
         };
         let bridge = self.dev(key.bridge);

@@ -16,7 +16,7 @@ mod unsupported;
 use ipnet::IpNet;
 use std::net::IpAddr;
 
-pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort};
+pub use multicast::{GroupAddr, MdbEntry, MdbKey, Querier, RouterPort, VlanSnooping};
 pub use nexthop::{NextHop, NexthopKind, NexthopObject, add_run, hand_on};
 pub use unsupported::Unsupported;
 
@@ -647,6 +647,8 @@ pub enum Object {
     Mdb(MdbEntry),
     /// Port to multicast routers.
     RouterPort(RouterPort),
+    /// How a bridge snoops in one of its VLANs.
+    VlanSnooping(VlanSnooping),
     /// Per-interface sysctls.
     Netconf(Netconf),
     /// Namespace-wide sysctls.
@@ -680,6 +682,8 @@ pub enum Key {
     Mdb(MdbKey),
     /// Bridge, port.
     RouterPort(u32, u32),
+    /// Bridge, VLAN.
+    VlanSnooping(u32, u16),
     /// Family, scope.
     Netconf(Family, ConfScope),
 }
@@ -735,8 +739,8 @@ kinds! {
     BRIDGE_VLAN = BridgeVlan;
     /// Filters of traffic control.
     FILTER = Filter;
-    /// Multicast groups and router ports.
-    MDB = Mdb | RouterPort;
+    /// Multicast groups, router ports, and VLANs that snoop.
+    MDB = Mdb | RouterPort | VlanSnooping;
 }
 
 impl KindSet {

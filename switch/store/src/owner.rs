@@ -238,15 +238,18 @@ impl Store {
             Object::Filter(f) => self.device(f.key.ifindex),
             Object::Mdb(e) => self.device(e.bridge),
             Object::RouterPort(r) => self.device(r.bridge),
+            Object::VlanSnooping(v) => self.device(v.bridge),
             Object::Netconf(n) => self.owner_of(&Key::Netconf(n.family, n.scope)),
         }
     }
 
     fn owner_of(&self, key: &Key) -> Option<(SourceId, String)> {
         match key {
-            Key::Link(i) | Key::Neigh(i, _) | Key::BridgeVlan(i, _) | Key::RouterPort(i, _) => {
-                self.device(*i)
-            }
+            Key::Link(i)
+            | Key::Neigh(i, _)
+            | Key::BridgeVlan(i, _)
+            | Key::RouterPort(i, _)
+            | Key::VlanSnooping(i, _) => self.device(*i),
             Key::Addr(a) => self.device(a.ifindex),
             Key::Fdb(k) => self.device(k.bridge),
             Key::Mdb(k) => self.device(k.bridge),

@@ -318,7 +318,7 @@ impl Store {
         if link.admin_up && (d.vlan == 0 || self.vlans.contains_key(&(d.dev, d.vlan))) {
             flags |= TND_VLAN_CPU_COPY;
         }
-        flags |= self.multicast_flags(f, d.dev, &info);
+        flags |= self.multicast_flags(f, d);
         // A missing entry would be flooded: unknown unicast goes to the CPU instead.
         if self.fdb_failed.contains_key(&f) || self.knocking.contains_key(&d) {
             flags |= TND_VLAN_UC_TRAP;

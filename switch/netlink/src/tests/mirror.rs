@@ -27,7 +27,7 @@ fn kind(o: &Object) -> KindSet {
         Object::Rule(_) => KindSet::RULE,
         Object::BaseChain(_) => KindSet::BASE_CHAIN,
         Object::Filter(_) => KindSet::FILTER,
-        Object::Mdb(_) | Object::RouterPort(_) => KindSet::MDB,
+        Object::Mdb(_) | Object::RouterPort(_) | Object::VlanSnooping(_) => KindSet::MDB,
         Object::Netconf(_) => KindSet::NETCONF,
         Object::Settings(_) => KindSet(0),
     }
@@ -50,6 +50,7 @@ fn key(o: &Object) -> String {
         Object::Filter(f) => Key::Filter(f.key),
         Object::Mdb(e) => Key::Mdb(e.key()),
         Object::RouterPort(r) => Key::RouterPort(r.bridge, r.ifindex),
+        Object::VlanSnooping(v) => Key::VlanSnooping(v.bridge, v.vlan),
         Object::BaseChain(c) => Key::BaseChain(c.family, c.table.clone(), c.name.clone()),
         Object::Netconf(c) => Key::Netconf(c.family, c.scope),
         Object::Settings(_) => return "settings".into(),

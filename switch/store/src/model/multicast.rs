@@ -81,6 +81,19 @@ pub struct MdbKey {
     pub ifindex: u32,
 }
 
+/// How a bridge that filters by VLAN snoops in one VLAN, whatever its `BridgeInfo` says for all of it. Key: `bridge`, `vlan`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VlanSnooping {
+    /// Bridge.
+    pub bridge: u32,
+    /// 1..=4094
+    pub vlan: u16,
+    /// Is there a querier of IGMP in this VLAN?
+    pub querier4: Querier,
+    /// The same of MLD.
+    pub querier6: Querier,
+}
+
 /// A port behind which multicast routers are. Key: `bridge`, `ifindex`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterPort {

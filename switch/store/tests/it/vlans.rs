@@ -135,6 +135,71 @@ fn a_domain_per_vlan_and_a_membership_per_port_and_vid() {
     assert_eq!(members(&r).len(), 2);
 }
 
+/// A source may say of each VLAN whether it snoops, and whether it has a querier: the bridge as a whole does neither.
+#[test]
+fn a_vlan_snoops_by_itself() {
+    let mut r = bridged(true);
+    let snoop = |vlan, querier4, querier6| {
+        Object::VlanSnooping(VlanSnooping {
+            bridge: BR,
+            vlan,
+            querier4,
+            querier6,
+        })
+    };
+    let group = GroupAddr::Ip("225.1.1.1".parse().unwrap());
+    for vlan in [1, 10] {
+        r.up(Object::Mdb(MdbEntry {
+            bridge: BR,
+            vlan,
+            group,
+            source: None,
+            ifindex: 13,
+            include: false,
+            blocked: false,
+        }));
+    }
+    let of = |r: &Rig, v| {
+        let mask = TND_VLAN_SNOOP | TND_VLAN_MC4_MEMBERS | TND_VLAN_MC6_MEMBERS | TND_VLAN_MC_TRAP;
+        r.chip.vlans[&fid(r, BR, v)].flags & mask
+    };
+    // domain and ports
+    let entries = |r: &Rig| -> Vec<(u16, Vec<u16>)> {
+        let all = r.chip.fw.state.mdb.iter();
+        all.map(|(_, e)| (e.key.fid, e.config.ports.clone()))
+            .collect()
+    };
+    r.settle();
+    assert_eq!((of(&r, 1), of(&r, 10), entries(&r).len()), (0, 0, 0));
+    r.up(snoop(10, Querier::There, Querier::None));
+    r.settle();
+    let members = TND_VLAN_SNOOP | TND_VLAN_MC4_MEMBERS;
+    assert_eq!((of(&r, 1), of(&r, 10)), (0, members));
+    assert_eq!(entries(&r), [(fid(&r, BR, 10), vec![3])]);
+    r.up(snoop(10, Querier::None, Querier::There));
+    r.settle();
+    assert_eq!(of(&r, 10), TND_VLAN_SNOOP | TND_VLAN_MC6_MEMBERS);
+    // another source has no say in it
+    let other = Event::Remove(SourceId(9), Key::VlanSnooping(BR, 10));
+    r.store.apply(other, r.now);
+    r.settle();
+    assert_eq!(of(&r, 10), TND_VLAN_SNOOP | TND_VLAN_MC6_MEMBERS);
+    r.del(Key::VlanSnooping(BR, 10));
+    r.settle();
+    assert_eq!((of(&r, 10), entries(&r).len()), (0, 0));
+    // and a dump without it
+    r.up(snoop(1, Querier::There, Querier::There));
+    r.settle();
+    assert_eq!(
+        (of(&r, 1), entries(&r).len()),
+        (members | TND_VLAN_MC6_MEMBERS, 1)
+    );
+    r.store.apply(Event::BeginSync(SRC, KindSet::MDB), r.now);
+    r.end();
+    r.settle();
+    assert_eq!((of(&r, 1), entries(&r).len()), (0, 0));
+}
+
 #[test]
 fn switching_the_filter_on_and_off_traps_meanwhile() {
     let mut r = bridged(false);
