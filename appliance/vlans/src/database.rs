@@ -13,6 +13,7 @@ use tandem_store::model::{
 use thiserror::Error;
 
 use crate::groups;
+use crate::multicast::{Groups, Multicast};
 use crate::rules::{self, Rules};
 use crate::states::State;
 use crate::vlanset::{IDS, VlanSet};
@@ -22,7 +23,7 @@ pub const STATIONS: usize = 65_536;
 /// Objects that wait to be said at most; beyond, all is said anew.
 const TOUCHED: usize = 65_536;
 /// The device that the bridge is, to the store; port N is N behind it.
-const BRIDGE: u32 = OWN_NUMBERS;
+pub(crate) const BRIDGE: u32 = OWN_NUMBERS;
 /// The VLAN that is always there.
 const DEFAULT_VLAN: u16 = 1;
 
@@ -134,6 +135,7 @@ pub(crate) enum What {
     Member(u16, u16),
     /// VLAN and address.
     Station(u16, [u8; 6]),
+    Multicast(Multicast),
 }
 
 /// How a port is in a VLAN.
@@ -165,12 +167,13 @@ pub struct Database {
     pub(crate) states: BTreeMap<u16, State>,
     /// Rules of ports and of VLANs' devices.
     pub(crate) rules: Rules,
+    pub(crate) multicast: Groups,
     touched: BTreeSet<What>,
     /// More was touched than is remembered.
     all: bool,
 }
 
-fn device(port: u16) -> u32 {
+pub(crate) fn device(port: u16) -> u32 {
     BRIDGE + u32::from(port)
 }
 
@@ -196,6 +199,7 @@ impl Database {
             groups: BTreeMap::new(),
             states: BTreeMap::new(),
             rules: Rules::default(),
+            multicast: Groups::default(),
             touched: BTreeSet::new(),
             all: false,
         }
@@ -343,6 +347,7 @@ impl Database {
             for t in old.into_iter().chain(tap) {
                 self.touch(What::Station(vid, t.mac));
             }
+            self.touch_groups(vid, Some(0));
         }
         Ok(())
     }
@@ -545,6 +550,7 @@ impl Database {
             }
             What::Member(n, vid) => Some(vlan(device(n), vid, self.member(n, vid)?, 0)),
             What::Station(vid, mac) => self.station(vid, mac).map(Object::Fdb),
+            What::Multicast(what) => self.multicast(what),
         }
     }
 
@@ -561,6 +567,7 @@ impl Database {
                 vlan,
                 mac,
             }),
+            What::Multicast(what) => what.key(),
         }
     }
 
@@ -575,6 +582,7 @@ impl Database {
             all.extend([What::Up(*vid), What::Station(*vid, tap.mac)]);
         }
         all.extend(self.every_rule());
+        all.extend(self.every_group());
         let stations = self.stations.keys().chain(self.fixed.keys());
         all.extend(stations.map(|(vid, mac)| What::Station(*vid, *mac)));
         all
@@ -613,7 +621,7 @@ impl Database {
         }
     }
 
-    fn is_active(&self, vid: u16) -> bool {
+    pub(crate) fn is_active(&self, vid: u16) -> bool {
         self.vlans.get(&vid).is_some_and(|v| v.active)
     }
 
@@ -635,6 +643,10 @@ impl Database {
         }
     }
 
+    pub(crate) fn is_in(&self, port: u16, vid: u16) -> bool {
+        self.member(port, vid).is_some()
+    }
+
     pub(crate) fn members_of(&self, port: u16) -> VlanSet {
         let all = self.vlans.keys().copied();
         all.filter(|vid| self.member(port, *vid).is_some())
@@ -648,6 +660,7 @@ impl Database {
         for vid in either {
             self.touch(What::Member(port, vid));
             self.touch_fixed(vid, Some(port));
+            self.touch_groups(vid, Some(port));
             if !after.contains(vid) {
                 self.forget(vid, |p| p == port);
             }
@@ -665,6 +678,7 @@ impl Database {
             self.touch(What::Member(port, vid));
         }
         self.touch_fixed(vid, None);
+        self.touch_groups(vid, None);
         if !self.is_active(vid) {
             self.forget(vid, |_| true);
         }

@@ -18,6 +18,7 @@
 mod database;
 mod frames;
 mod groups;
+mod multicast;
 mod rules;
 mod source;
 mod states;
