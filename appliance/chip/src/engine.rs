@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tandem_swconfig::channel;
 use tandem_swconfig::probe::Prober;
+use tandem_swconfig::snooping::{Protocol, View};
 use tandem_swconfig::{Config, Engine, Kind, Link, Name, Platform, Station, Switchport, routing};
 use tandem_swstack::tree::Tree;
 use tandem_vlans::{Database, Port, Switch, group_of_port};
@@ -16,6 +17,7 @@ use crate::acl::{self, Rules};
 use crate::channels;
 use crate::check::check;
 use crate::devices::Devices;
+use crate::snoop::{self, Snoop};
 use crate::steps::{Neighbour, Says, Stack, Step, mode, steps};
 use crate::taps::Taps;
 
@@ -134,6 +136,7 @@ pub struct ChipEngine {
     tree: Arc<Tree>,
     /// Of ports, while LLDP runs.
     devices: Arc<Devices>,
+    snoop: Arc<Snoop>,
     /// None before the core runs.
     chip: Option<Box<dyn Chip>>,
     stays: Mutex<Arc<Stays>>,
@@ -153,9 +156,11 @@ impl ChipEngine {
     #[must_use]
     pub fn new(board: Board, switch: Switch, stack: Box<dyn Stack>, taps: Arc<Taps>) -> ChipEngine {
         let tree = crate::tree::tree(&board, switch.clone(), taps.bell());
+        let snoop = Snoop::new(&board, switch.clone(), taps.bell());
         ChipEngine {
             tree: Arc::new(tree),
             devices: Arc::new(Devices::new(taps.bell())),
+            snoop: Arc::new(snoop),
             board,
             switch,
             says: stack.says(),
@@ -185,6 +190,12 @@ impl ChipEngine {
     #[must_use]
     pub fn devices(&self) -> Arc<Devices> {
         Arc::clone(&self.devices)
+    }
+
+    /// IGMP and MLD snooping, for who has the messages.
+    #[must_use]
+    pub fn snoop(&self) -> Arc<Snoop> {
+        Arc::clone(&self.snoop)
     }
 
     /// Before the core begins: what an engine of before has left is taken over where it is still wanted, and goes where it
@@ -253,6 +264,13 @@ impl ChipEngine {
         Ok(())
     }
 
+    /// Snoops as the second one wants it, if that is another one.
+    fn set_snooping(&self, [was, now]: &[snoop::Wanted; 2]) {
+        if was != now {
+            self.snoop.configure(now);
+        }
+    }
+
     /// Static routes and neighbours that the kernel has dropped with a device or an address come back, and routes that
     /// waited for a gateway are tried again.
     fn again(&self, stack: &mut dyn Stack, now: &Config) {
@@ -296,7 +314,9 @@ impl Engine for ChipEngine {
         if now.services.lldp {
             self.devices.make(&self.board)?;
         }
+        let snooped = [was, now].map(|c| snoop::wanted(c, self.board.mac));
         if all.is_empty() {
+            self.set_snooping(&snooped);
             if !now.services.lldp {
                 self.devices.remove();
             }
@@ -307,6 +327,8 @@ impl Engine for ChipEngine {
         let stays = match &mut done {
             Ok(()) => {
                 rules.swap(0, 1);
+                // nobody refuses it, so it comes when all else is there
+                self.set_snooping(&snooped);
                 now
             }
             Err((begun, why)) => {
@@ -439,6 +461,10 @@ impl Engine for ChipEngine {
             Some(((name, what.clone()), *counts.get(index)?))
         };
         self.stays().rules.limits.iter().filter_map(of).collect()
+    }
+
+    fn snooping(&self, of: Protocol) -> Option<View> {
+        Some(self.snoop.view(of))
     }
 
     fn spanning_tree(&self) -> Option<tandem_swconfig::tree::View> {

@@ -22,6 +22,7 @@ pub mod policy;
 pub mod probe;
 pub mod routing;
 pub mod services;
+pub mod snooping;
 pub mod tree;
 pub mod users;
 
@@ -166,6 +167,10 @@ pub struct Config {
     pub neighbours: BTreeMap<Ipv4Addr, [u8; 6]>,
     /// `spanning-tree …`.
     pub tree: tree::Tree,
+    /// `ip igmp snooping …`.
+    pub igmp: snooping::Snooping,
+    /// `ipv6 mld snooping …`.
+    pub mld: snooping::Snooping,
     /// Users, secrets, lines, banners.
     pub access: users::Access,
     /// `router …`: one of each protocol at most.
@@ -185,6 +190,15 @@ pub struct Config {
 }
 
 impl Config {
+    /// What is set of IGMP or MLD snooping.
+    #[must_use]
+    pub fn snooping(&self, of: snooping::Protocol) -> &snooping::Snooping {
+        match of {
+            snooping::Protocol::Igmp => &self.igmp,
+            snooping::Protocol::Mld => &self.mld,
+        }
+    }
+
     /// What is set of an interface, or how it is without that.
     #[must_use]
     pub fn interface(&self, name: &Name) -> Interface {
@@ -287,6 +301,12 @@ pub trait Engine: Send + Sync {
 
     /// How the spanning tree is; `None`: there is none.
     fn spanning_tree(&self) -> Option<tree::View> {
+        None
+    }
+
+    /// How IGMP or MLD snooping is; `None`: this engine does not snoop.
+    fn snooping(&self, of: snooping::Protocol) -> Option<snooping::View> {
+        let _ = of;
         None
     }
 

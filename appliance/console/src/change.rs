@@ -149,6 +149,9 @@ fn of_switch(config: &mut Config, parsed: &Parsed) -> Result<Done, String> {
             seconds => config.aging = Some(seconds).filter(|s| *s != 300),
         },
         id if crate::tree::is_switchs(id) => crate::tree::of_switch(&mut config.tree, parsed)?,
+        Id::Igmp | Id::IgmpVlan | Id::Mld | Id::MldVlan => {
+            crate::snooping::of_switch(config, parsed)?;
+        }
         Id::Encryption | Id::EnableSecret | Id::Username | Id::Banner | Id::Line => {
             done.scope = users::of_switch(&mut config.access, parsed)?.map(Scope::Lines);
         }

@@ -52,6 +52,7 @@ pub mod services;
 pub mod session;
 pub mod shell;
 mod show;
+mod snooping;
 pub mod store;
 mod tree;
 mod turns;

@@ -129,6 +129,7 @@ fn of_switch(id: Id, config: &Config, ports: &[Name]) -> Vec<Block> {
         Id::IpList | Id::Ipv6List => crate::acl::blocks(id, config),
         id if crate::services::is_switchs(id) => crate::services::blocks(id, &config.services),
         Id::ClassMap | Id::PolicyMap => crate::policy::blocks(id, config),
+        Id::Igmp | Id::IgmpVlan | Id::Mld | Id::MldVlan => crate::snooping::blocks(id, config),
         Id::MonitorSource | Id::MonitorDestination => crate::monitor::blocks(id, config),
         Id::Neighbour => {
             let said = |(address, mac): (&std::net::Ipv4Addr, &[u8; 6])| {

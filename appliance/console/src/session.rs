@@ -158,7 +158,7 @@ const TECH: [&str; 27] = [
 
 /// A line of a configuration for somebody else: what is kept of secrets is none of theirs.
 fn without_secrets(line: &str) -> String {
-    for word in [" secret ", " password "] {
+    for word in [" secret ", " password ", " community "] {
         if let Some((before, _)) = line.split_once(word) {
             return format!("{before}{word}<removed>");
         }

@@ -22,6 +22,7 @@ mod monitor;
 mod platform;
 mod policy;
 mod ports;
+mod snooping;
 mod tree;
 
 pub(crate) use json::json;
@@ -118,6 +119,7 @@ pub(crate) fn show(switch: &Switch, parsed: &Parsed) -> String {
         Id::ShowErrDisabled => {
             ports::err_disabled(&chosen(switch, parsed), &tree::err_disabled(switch))
         }
+        Id::ShowIgmp | Id::ShowMld => snooping::show(switch, parsed),
         Id::ShowStatus => ports::status(&chosen(switch, parsed), &tree::err_disabled(switch)),
         Id::ShowSwitchport => ports::switchport(switch, &chosen(switch, parsed)),
         Id::ShowEtherchannel => channel::summary(switch, parsed),

@@ -24,6 +24,7 @@ mod routing;
 mod services;
 mod shell;
 mod shown;
+mod snooping;
 mod store;
 mod turns;
 mod users;
@@ -37,6 +38,8 @@ pub(crate) struct Fake {
     pub stations: Vec<Station>,
     pub forgotten: Vec<(Option<u16>, Option<Name>)>,
     pub tree: Option<tandem_swconfig::tree::View>,
+    /// Of IGMP; of MLD it does not snoop.
+    pub snooping: tandem_swconfig::snooping::View,
     /// What comes back to the questions of `ping`, and those who asked: from where, and what.
     pub echoes: Arc<Mutex<probe::Echoes>>,
     /// What routing protocols were asked, and told.
@@ -154,6 +157,14 @@ impl Engine for FakeEngine {
 
     fn spanning_tree(&self) -> Option<tandem_swconfig::tree::View> {
         self.0.lock().unwrap().tree.clone()
+    }
+
+    fn snooping(
+        &self,
+        of: tandem_swconfig::snooping::Protocol,
+    ) -> Option<tandem_swconfig::snooping::View> {
+        let is = of == tandem_swconfig::snooping::Protocol::Igmp;
+        is.then(|| self.0.lock().unwrap().snooping.clone())
     }
 
     fn prober(

@@ -376,6 +376,9 @@ fn check(now: &Config, ports: &[Name]) -> Result<(), String> {
     if !now.neighbours.is_empty() {
         return not("neighbours set by hand");
     }
+    if now.igmp.on || now.mld.on {
+        return not("snooping that is configured");
+    }
     if any(&|i| i.groups != Groups::default()) {
         return not("access lists at interfaces");
     }

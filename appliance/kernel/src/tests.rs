@@ -608,6 +608,15 @@ fn what_this_engine_can_not_do_is_said() {
     now.tree.priority = Some(1);
     let why = engine.apply(&Config::default(), &now).unwrap_err();
     assert!(why.starts_with("spanning tree: "), "{why}");
+    for of in 0..2 {
+        let mut now = Config::default();
+        (now.igmp.on, now.mld.on) = (of == 0, of == 1);
+        let why = engine.apply(&Config::default(), &now).unwrap_err();
+        assert_eq!(
+            why,
+            "engine kernel has no snooping that is configured yet: engine chip has"
+        );
+    }
     let mut now = Config::default();
     let group = name(Kind::PortChannel, 1);
     now.interfaces.insert(group, Interface::new(&group));

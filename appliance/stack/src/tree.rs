@@ -179,6 +179,8 @@ struct Inner {
     asked: u64,
     /// and since when the oldest waits, ns.
     since: u64,
+    /// Stations were forgotten so often.
+    flushed: u64,
 }
 
 /// The tree, for the engine and for who has packets.
@@ -438,6 +440,12 @@ impl Tree {
         due.into_iter().chain(again).min()
     }
 
+    /// How often stations of a port were forgotten, as they may be elsewhere now.
+    #[must_use]
+    pub fn flushed(&self) -> u64 {
+        self.lock().flushed
+    }
+
     /// A BPDU that is to leave, and by which port.
     pub fn next_out(&self) -> Option<(u16, Vec<u8>)> {
         self.lock().out.pop_front()
@@ -512,6 +520,7 @@ impl Tree {
                 }
                 Action::Flush { port } => {
                     self.ports.forget(port);
+                    inner.flushed += 1;
                 }
                 Action::Send { port, frame } => {
                     if inner.out.len() < OUT {

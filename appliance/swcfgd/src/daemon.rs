@@ -153,6 +153,7 @@ pub fn run(args: &Args, logs: Arc<Logs>) -> anyhow::Result<()> {
         taps: Arc::clone(&taps),
         tree: engine.tree(),
         devices: engine.devices(),
+        snoop: engine.snoop(),
         ports: front.len(),
         writer: sources.writer(view.clone()).map_err(text)?,
         view: view.clone(),

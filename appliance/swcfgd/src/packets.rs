@@ -33,8 +33,8 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::tap::Tap;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
-use tandem_swchip::{Copies, Devices, Done, Taps, Tree, copies, is_lldp};
-use tandem_vlans::{State, Switch, group_of_port, tagged, untagged};
+use tandem_swchip::{Copies, Devices, Done, Onward, Snoop, Taps, To, Tree, copies, is_lldp};
+use tandem_vlans::{Database, State, Switch, group_of_port, tagged, untagged};
 
 /// Frames of one ring or TAP before the others get their turn.
 const BURST: usize = 32;
@@ -61,6 +61,8 @@ pub struct Parts {
     pub tree: Arc<Tree>,
     /// The devices of ports.
     pub devices: Arc<Devices>,
+    /// IGMP and MLD snooping.
+    pub snoop: Arc<Snoop>,
     /// Ports of the front panel.
     pub ports: usize,
     /// Writes to the sources.
@@ -90,6 +92,21 @@ const BRIDGES: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 const TOKEN_PORT: u64 = 1 << 32;
 const TOKEN_WAKE: u64 = u64::MAX;
 const TOKEN_RING: u64 = u64::MAX - 1;
+
+/// Of the ways of a frame to a group, those that are meant: a message's as snooping has it, members of all others.
+fn narrow(
+    d: &Database,
+    vid: u16,
+    bare: &[u8],
+    onward: Option<&Onward>,
+    ways: &mut Vec<(u16, bool)>,
+) {
+    match onward {
+        Some(Onward::All) => {}
+        Some(Onward::Ports(some)) => ways.retain(|(port, _)| some.contains(port)),
+        None => d.to_members(vid, bare, ways),
+    }
+}
 
 /// A VLAN's TAP.
 struct Line {
@@ -130,7 +147,7 @@ struct Io {
     ages: bool,
     /// When it is looked for them next: a walk through all of them, and not one for each packet.
     age_at: u64,
-    /// When the spanning tree has something to do, ns.
+    /// When the spanning tree or snooping has something to do, ns.
     tick: Option<u64>,
     tx_blocked: bool,
     /// The TAP whose turn it is to send first.
@@ -376,6 +393,7 @@ impl Io {
             now |= self.transmit()?;
             now |= self.bpdus()?;
             now |= self.say()?;
+            now |= self.queries()?;
             if let Some(sal) = &mut self.sal {
                 sal.flush();
             }
@@ -441,6 +459,11 @@ impl Io {
                     if let Some((_, tap, _)) = self.cables.iter().find(|c| c.0 == port) {
                         let _ = tap.set_carrier(up);
                     }
+                    let (bridged, up) = self.p.switch.ask(|d| {
+                        let bridged = d.bridged(port);
+                        (bridged, d.carrier(bridged) == Some(true))
+                    });
+                    self.p.snoop.link(bridged, up);
                     links = true;
                 }
                 Event::TrapDrop { class, count } => {
@@ -562,10 +585,15 @@ impl Io {
             switch.change(|d| d.heard(port, vid, from, clock::now_ns()));
             self.ages = true;
         }
+        let onward = match done {
+            Done::Routed => None,
+            _ => self.p.snoop.receive(vid, port, &bare, clock::now_ns()),
+        };
         let line = self.line(vid);
         let switch = &self.p.switch;
         let whom = switch.ask(|d| {
-            let whom = copies(d, vid, port, *to, done, mac);
+            let mut whom = copies(d, vid, port, *to, done, mac);
+            narrow(d, vid, &bare, onward.as_ref(), &mut whom.ports);
             Copies {
                 up: whom.up && d.goes_up(vid, port, &bare),
                 ..whom
@@ -633,6 +661,32 @@ impl Io {
         Ok(any)
     }
 
+    /// What snooping asks: by the ports of a VLAN, and its device, whose groups are members as well.
+    fn queries(&mut self) -> Result<bool, SalError> {
+        let now = clock::now_ns();
+        let next = self.p.snoop.tick(now, self.p.tree.flushed());
+        self.tick = self.tick.into_iter().chain(next).min();
+        let mut any = false;
+        while let Some((vid, to, frame)) = self.p.snoop.next_out() {
+            any = true;
+            let Some(mac) = frame.first_chunk::<6>() else {
+                continue;
+            };
+            let mut ways = self.p.switch.ask(|d| d.ways(vid, *mac));
+            match to {
+                To::Port(one) => ways.retain(|(port, _)| *port == one),
+                To::All => {
+                    if let Some(l) = self.line(vid) {
+                        // of a device that is down nobody is a member
+                        let _ = l.tap.write(&frame);
+                    }
+                }
+            }
+            self.send(vid, &frame, &ways)?;
+        }
+        Ok(any)
+    }
+
     /// Frames from the kernel. A full ring ends the round; the next one begins with the TAP that had to wait, so that no VLAN
     /// starves behind another.
     fn transmit(&mut self) -> Result<bool, SalError> {
@@ -666,8 +720,14 @@ impl Io {
                         let Some(to) = bare.first_chunk::<6>() else {
                             continue;
                         };
+                        let now = clock::now_ns();
+                        let onward = self.p.snoop.receive(vid, 0, &bare, now);
                         let ways = self.p.switch.ask(|d| match d.comes_down(vid, &bare) {
-                            true => d.ways(vid, *to),
+                            true => {
+                                let mut ways = d.ways(vid, *to);
+                                narrow(d, vid, &bare, onward.as_ref(), &mut ways);
+                                ways
+                            }
                             false => Vec::new(),
                         });
                         self.send(vid, &bare, &ways)?;

@@ -175,7 +175,7 @@ impl Daemons for Services {
     }
 
     fn neighbours(&self) -> Result<Vec<Neighbour>, String> {
-        let text = self.files.read("neighbors").map_err(|e| e.to_string())?;
+        let text = self.files().read("neighbors").map_err(|e| e.to_string())?;
         let text = text.ok_or("lldpd is not reached")?;
         lldp::neighbours(&text, &self.ports).map_err(|e| format!("lldpd: {e}"))
     }

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use tandem_swconfig::acl::{Entry, Groups, List, ListKind, Ports, Rule, Side};
 use tandem_swconfig::monitor::{Level, Session, Storm, Ways};
 use tandem_swconfig::policy::{Class, Match, Police, Policy};
+use tandem_swconfig::snooping::{OfVlan, Snooping};
 use tandem_swconfig::tree::{PortTree, Tree};
 use tandem_swconfig::users::{Access, Kept, Line, User};
 use tandem_swconfig::{
@@ -46,6 +47,40 @@ fn tree() -> impl Strategy<Value = Tree> {
             interval: interval.filter(|s| *s != 300),
         },
     )
+}
+
+/// IGMP snooping, or with groups of IPv6 that of MLD.
+fn snooping(v6: bool) -> impl Strategy<Value = Snooping> {
+    let name = |n: u16| port(1 + n % 10);
+    let group = move |n: u8| -> IpAddr {
+        match v6 {
+            false => IpAddr::from([239, 1, 0, n]),
+            true => IpAddr::from([0xff05, 0, 0, 0, 0, 0, 0xabc, n.into()]),
+        }
+    };
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let some = (
+        vec(any::<u16>(), 0..3),
+        vec((any::<u8>(), any::<u16>()), 0..3),
+    );
+    let vlan =
+        (flags, some).prop_map(
+            move |((off, immediate, querier), (routers, members))| OfVlan {
+                off,
+                immediate,
+                querier,
+                routers: routers.into_iter().map(name).collect(),
+                members: members
+                    .into_iter()
+                    .map(|(g, p)| (group(g), name(p)))
+                    .collect(),
+            },
+        );
+    let vlans = proptest::collection::btree_map(1u16..=4094, vlan, 0..4);
+    (any::<bool>(), any::<bool>(), vlans).prop_map(|(on, querier, mut vlans)| {
+        vlans.retain(|_, v| *v != OfVlan::default());
+        Snooping { on, querier, vlans }
+    })
 }
 
 /// `spanning-tree` of a port.
@@ -479,7 +514,13 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
         interfaces,
         vec(route(), 0..8),
         (stations, neighbours),
-        (tree(), access(), super::services::services()),
+        (
+            tree(),
+            access(),
+            super::services::services(),
+            snooping(false),
+            snooping(true),
+        ),
         super::routing::routers(),
         (lists(), sessions(), classes(), policies(), channels),
     )
@@ -490,7 +531,7 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                 interfaces,
                 routes,
                 (stations, neighbours),
-                (tree, access, services),
+                (tree, access, services, igmp, mld),
                 routers,
                 ((lists, lists6), sessions, classes, policies, channels),
             )| {
@@ -506,6 +547,8 @@ pub(super) fn config() -> impl Strategy<Value = Config> {
                         .collect(),
                     aging: aging.filter(|a| *a != 300),
                     tree,
+                    igmp,
+                    mld,
                     access,
                     services,
                     routers: routers.routers,
@@ -655,6 +698,11 @@ fn typed() -> impl Strategy<Value = String> {
         Just("hostname x".into()),
         (0u32..5).prop_map(|n| format!("spanning-tree priority {}", n * 2048)),
         (6u32..30).prop_map(|n| format!("spanning-tree max-age {n}")),
+        vlan().prop_map(|v| format!("ip igmp snooping vlan {v}")),
+        vlan().prop_map(|v| format!("no ip igmp snooping vlan {v}")),
+        vlan().prop_map(|v| format!("ip igmp snooping vlan {v} immediate-leave")),
+        vlan().prop_map(|v| format!("no ipv6 mld snooping vlan {v} mrouter interface gi1/0/1")),
+        vlan().prop_map(|v| format!("ipv6 mld snooping vlan {v} mrouter interface gi1/0/1")),
         Just("spanning-tree mode rstp".into()),
         Just("no spanning-tree mode".into()),
         Just("spanning-tree portfast".into()),

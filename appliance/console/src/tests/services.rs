@@ -485,7 +485,7 @@ fn daemons_are_told_all_or_nothing() {
 #[test]
 fn neighbours_are_shown_as_in_ios() {
     let mut bench = Bench::new();
-    lock(&bench.switch).daemons = Box::new(Told(Arc::default()));
+    lock(&bench.switch).daemons = Arc::new(Told(Arc::default()));
     assert_eq!(bench.say("show lldp neighbors"), "% LLDP is not enabled\n");
     bench.set(&["lldp run", "no cdp run"]);
     assert!(bench.say("show running-config").contains("\nlldp run\n"));
