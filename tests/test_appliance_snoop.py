@@ -6,6 +6,7 @@
              h4 ── port 4 ──┘        └─ port 3 ── h3, who sends              all in VLAN 10
 """
 
+import ipaddress
 import re
 import struct
 
@@ -13,7 +14,7 @@ import pytest
 
 from lib import net, packet
 from lib.appliance import ChipSwitch
-from lib.packet import ETH_IP, Wire, ether, ipv4, udp4_frame
+from lib.packet import ETH_IP, ETH_IP6, Wire, ether, icmpv6, ipv4, ipv6, udp4_frame, udp6_frame
 
 MACS = {n: f"02:00:00:00:0a:{n:02x}" for n in (1, 2, 3, 4)}
 ALL = "ff:ff:ff:ff:ff:ff"
@@ -26,6 +27,8 @@ def config(*lines):
 
 
 def mac_of(group):
+    if ":" in group:
+        return "33:33:" + ":".join(f"{b:02x}" for b in ipaddress.IPv6Address(group).packed[12:])
     low = [int(x) for x in group.split(".")[1:]]
     return f"01:00:5e:{low[0] & 0x7f:02x}:{low[1]:02x}:{low[2]:02x}"
 
@@ -37,6 +40,19 @@ def igmp(port, kind, group, dst=None, code=0):
     dst = dst or group
     head = ipv4(f"10.10.0.{port}", dst, 2, body, ttl=1, options=b"\x94\x04\0\0")
     return ether(mac_of(dst), MACS[port], ETH_IP, head)
+
+
+def mld(port, kind, group, dst=None, delay=0):
+    """MLDv1 (RFC 2710): query 130, report 131, done 132."""
+    src, dst = f"fe80::{port}", dst or group
+    body = icmpv6(src, dst, kind, 0, struct.pack("!HH", delay, 0) + ipaddress.IPv6Address(group).packed)
+    return ether(mac_of(dst), MACS[port], ETH_IP6, ipv6(src, dst, 0, bytes([58, 0, 5, 2, 0, 0, 1, 0]) + body, hlim=1))
+
+
+def frame_to(port, group, data):
+    if ":" not in group:
+        return udp4_frame(mac_of(group), MACS[port], f"10.10.0.{port}", group, data=data)
+    return udp6_frame(mac_of(group), MACS[port], f"fe80::{port}", group, data=data)
 
 
 class Rig:
@@ -92,8 +108,8 @@ class Rig:
         """Who gets a frame to a group, and how often: all has arrived when a broadcast behind it has."""
         self.n += 1
         text, behind = (f"{word} {self.n:06d}".encode() for word in ("number", "behind"))
-        for dst, ip, data in ((mac_of(group), group, text), (ALL, "10.10.0.255", behind)):
-            self.wires[port].send(udp4_frame(dst, MACS[port], f"10.10.0.{port}", ip, data=data))
+        self.wires[port].send(frame_to(port, group, text))
+        self.wires[port].send(udp4_frame(ALL, MACS[port], f"10.10.0.{port}", "10.10.0.255", data=behind))
         others = [n for n in self.wires if n != port]
         for n in others:
             net.wait_until(f"{behind!r} at h{n}", lambda n=n: self.wires[n].caught(lambda f: behind in f))
@@ -256,3 +272,24 @@ def test_a_chip_that_has_no_room_leaves_it_to_the_cpu(rig):
     rig.goes(3, groups[1], 1, 2)
     rig.goes(3, groups[5], 1)
     assert multicast_trapped(rig.sw) == before
+
+
+@pytest.mark.parametrize("rig", [("ipv6 mld snooping",)], indirect=True)
+def test_groups_of_ipv6(rig):
+    """The same of MLD, while groups of IPv4 are flooded."""
+    group, shown = "ff05::1:2", lambda what: rig.sw.cli(f"show ipv6 mld snooping {what}")
+    rig.wires[1].send(mld(1, 130, "::", "ff02::1", 200))
+    net.wait_until("groups to go to their members", lambda: "to members" in shown("querier"))
+    rig.goes(3, group, 1)
+    rig.wires[2].send(mld(2, 131, group))
+    net.wait_until("a member", lambda: re.search(r"^10 +FF05::1:2 +mld +v1 +\S+/2$", shown("address"), re.M))
+    rig.sw.sync()
+    rig.goes(3, group, 1, 2)
+    rig.goes(3, "ff02::1", 1, 2, 4)
+    rig.goes(3, "225.1.2.3", 1, 2, 4)
+    # who asks finds nobody any more
+    rig.wires[2].send(mld(2, 132, group, "ff02::2"))
+    rig.wires[1].send(mld(1, 130, group, group, 100))
+    net.wait_until("no member", lambda: "FF05::1:2" not in shown("address"))
+    rig.sw.sync()
+    rig.goes(3, group, 1)
