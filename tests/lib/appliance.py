@@ -11,7 +11,7 @@ import socket
 import subprocess
 
 from . import net
-from .switch import AsicSwitch, binaries
+from .switch import PACE, AsicSwitch, binaries
 
 
 def interface(name):
@@ -228,7 +228,7 @@ class BridgeSwitch(ChipSwitch):
 
     def again(self):
         """`tandem up` alone: what was killed comes back."""
-        return self.tandem("up", timeout=120)
+        return self.tandem("up", "--timeout", 30 * PACE, timeout=60 * PACE)
 
     def kill(self, daemon="swcfgd", sig=9):
         AsicSwitch.kill(self, daemon, sig)
