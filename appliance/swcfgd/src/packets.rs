@@ -33,8 +33,11 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::tap::Tap;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
-use tandem_swchip::{Copies, Devices, Done, Onward, Snoop, Taps, To, Tree, copies, is_lldp};
-use tandem_vlans::{Database, State, Switch, group_of_port, tagged, untagged};
+use tandem_swchip::{Copies, Devices, Done, Snoop, Taps, Tree, copies, is_lldp};
+use tandem_vlans::{State, Switch, group_of_port, tagged, untagged};
+
+mod devices;
+mod snooping;
 
 /// Frames of one ring or TAP before the others get their turn.
 const BURST: usize = 32;
@@ -92,21 +95,6 @@ const BRIDGES: [u8; 6] = [0x01, 0x80, 0xc2, 0, 0, 0];
 const TOKEN_PORT: u64 = 1 << 32;
 const TOKEN_WAKE: u64 = u64::MAX;
 const TOKEN_RING: u64 = u64::MAX - 1;
-
-/// Of the ways of a frame to a group, those that are meant: a message's as snooping has it, members of all others.
-fn narrow(
-    d: &Database,
-    vid: u16,
-    bare: &[u8],
-    onward: Option<&Onward>,
-    ways: &mut Vec<(u16, bool)>,
-) {
-    match onward {
-        Some(Onward::All) => {}
-        Some(Onward::Ports(some)) => ways.retain(|(port, _)| some.contains(port)),
-        None => d.to_members(vid, bare, ways),
-    }
-}
 
 /// A VLAN's TAP.
 struct Line {
@@ -274,51 +262,6 @@ impl Io {
             });
         }
         self.carriers(false);
-    }
-
-    /// Those of ports: they come and go together.
-    fn refresh_devices(&mut self) {
-        let version = self.p.devices.version();
-        if version == self.cabled {
-            return;
-        }
-        self.cabled = version;
-        for (_, tap, _) in self.cables.drain(..) {
-            let _ = epoll::delete(&self.epoll, tap.as_fd());
-        }
-        for (port, tap) in self.p.devices.list() {
-            let name = Devices::name(port);
-            if let Err(e) = add(&self.epoll, tap.as_fd(), TOKEN_PORT | u64::from(port)) {
-                tracing::error!("{name}: {e}: what is sent there is not seen");
-            }
-            let up = self.p.switch.ask(|d| d.carrier(port)).unwrap_or(false);
-            if let Err(e) = tap.set_carrier(up) {
-                tracing::debug!("{name}: carrier: {e}");
-            }
-            self.cables.push((port, tap, true));
-        }
-    }
-
-    /// What daemons say to the neighbours at ports, and nothing else that comes there.
-    fn say(&mut self) -> Result<bool, SalError> {
-        let mut any = false;
-        for at in 0..self.cables.len() {
-            for _ in 0..BURST {
-                let Some((port, tap, ready)) = self.cables.get_mut(at).filter(|c| c.2) else {
-                    break;
-                };
-                let Ok(n) = tap.read(&mut self.buf) else {
-                    *ready = false;
-                    break;
-                };
-                let (port, frame) = (*port, self.buf.get(..n).unwrap_or(&[]).to_vec());
-                any = true;
-                if is_lldp(&frame) {
-                    self.send_out(port, &frame)?;
-                }
-            }
-        }
-        Ok(any)
     }
 
     /// A TAP has carrier where a port of its VLAN has. Of what is not known yet it stays as it is. `anew`: others may have
@@ -593,7 +536,7 @@ impl Io {
         let switch = &self.p.switch;
         let whom = switch.ask(|d| {
             let mut whom = copies(d, vid, port, *to, done, mac);
-            narrow(d, vid, &bare, onward.as_ref(), &mut whom.ports);
+            snooping::narrow(d, vid, &bare, onward.as_ref(), &mut whom.ports);
             Copies {
                 up: whom.up && d.goes_up(vid, port, &bare),
                 ..whom
@@ -661,32 +604,6 @@ impl Io {
         Ok(any)
     }
 
-    /// What snooping asks: by the ports of a VLAN, and its device, whose groups are members as well.
-    fn queries(&mut self) -> Result<bool, SalError> {
-        let now = clock::now_ns();
-        let next = self.p.snoop.tick(now, self.p.tree.flushed());
-        self.tick = self.tick.into_iter().chain(next).min();
-        let mut any = false;
-        while let Some((vid, to, frame)) = self.p.snoop.next_out() {
-            any = true;
-            let Some(mac) = frame.first_chunk::<6>() else {
-                continue;
-            };
-            let mut ways = self.p.switch.ask(|d| d.ways(vid, *mac));
-            match to {
-                To::Port(one) => ways.retain(|(port, _)| *port == one),
-                To::All => {
-                    if let Some(l) = self.line(vid) {
-                        // of a device that is down nobody is a member
-                        let _ = l.tap.write(&frame);
-                    }
-                }
-            }
-            self.send(vid, &frame, &ways)?;
-        }
-        Ok(any)
-    }
-
     /// Frames from the kernel. A full ring ends the round; the next one begins with the TAP that had to wait, so that no VLAN
     /// starves behind another.
     fn transmit(&mut self) -> Result<bool, SalError> {
@@ -725,7 +642,7 @@ impl Io {
                         let ways = self.p.switch.ask(|d| match d.comes_down(vid, &bare) {
                             true => {
                                 let mut ways = d.ways(vid, *to);
-                                narrow(d, vid, &bare, onward.as_ref(), &mut ways);
+                                snooping::narrow(d, vid, &bare, onward.as_ref(), &mut ways);
                                 ways
                             }
                             false => Vec::new(),

@@ -12,6 +12,7 @@ use tandem_store::model::{
 };
 use thiserror::Error;
 
+use crate::frames::is_station;
 use crate::groups;
 use crate::multicast::{Groups, Multicast};
 use crate::rules::{self, Rules};
@@ -533,7 +534,9 @@ impl Database {
                 let single = groups::group_of_port(n).is_none();
                 match self.is_bridged(n) {
                     true => Some(Object::Link(port_link(n, port, self.state(n)))),
-                    false => single.then(|| Object::Link(of_group(n, port, self.master(n)))),
+                    false => {
+                        single.then(|| Object::Link(groups::of_group(n, port, self.master(n))))
+                    }
                 }
             }
             What::Rule(port, egress, Reverse(n)) => {
@@ -769,7 +772,7 @@ fn plain() -> Link {
     }
 }
 
-fn port_link(number: u16, port: &Port, state: State) -> Link {
+pub(crate) fn port_link(number: u16, port: &Port, state: State) -> Link {
     Link {
         ifindex: device(number),
         name: port.name.clone(),
@@ -783,23 +786,6 @@ fn port_link(number: u16, port: &Port, state: State) -> Link {
             ..BridgePort::default()
         }),
         ..plain()
-    }
-}
-
-/// A port that is in a group.
-fn of_group(number: u16, port: &Port, group: Option<u16>) -> Link {
-    Link {
-        master: group.map_or(0, device),
-        bridge_port: None,
-        bond_active: groups::is_active(port),
-        ..port_link(number, port, State::Forwarding)
-    }
-}
-
-fn is_station(mac: [u8; 6]) -> Result<(), Refusal> {
-    match mac[0] & 1 != 0 || mac == [0; 6] {
-        true => Err(Refusal::NoStation(mac)),
-        false => Ok(()),
     }
 }
 

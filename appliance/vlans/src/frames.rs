@@ -1,5 +1,7 @@
 //! The tag of a frame, on and off: a TAP of a VLAN has frames without it.
 
+use crate::database::Refusal;
+
 /// 802.1Q.
 const TPID: [u8; 2] = [0x81, 0x00];
 
@@ -22,6 +24,14 @@ pub fn untagged(frame: &[u8]) -> Option<(u16, Vec<u8>)> {
 pub fn tagged(frame: &[u8], vid: u16) -> Option<Vec<u8>> {
     let (macs, rest) = frame.split_at_checked(12)?;
     Some([macs, &TPID, &vid.to_be_bytes(), rest].concat())
+}
+
+/// Is it the address of one station?
+pub(crate) fn is_station(mac: [u8; 6]) -> Result<(), Refusal> {
+    match mac[0] & 1 != 0 || mac == [0; 6] {
+        true => Err(Refusal::NoStation(mac)),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

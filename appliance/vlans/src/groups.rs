@@ -10,9 +10,10 @@
 //! the bridge's. A group without ports is said to nobody: the store would take it for a port that only the CPU can reach.
 
 use tandem_abi::raw::TND_LAG_HASH_L4;
-use tandem_store::model::{BONDS, BondInfo, LinkKind};
+use tandem_store::model::{BONDS, BondInfo, Link, LinkKind};
 
-use crate::database::{Database, Port, Refusal, What};
+use crate::database::{Database, Port, Refusal, What, device, port_link};
+use crate::states::State;
 
 /// Numbers of ports above this one are groups': more than a front panel has.
 const FIRST: u16 = 2048;
@@ -153,6 +154,16 @@ impl Database {
     }
 }
 
+/// A port that is in a group.
+pub(crate) fn of_group(number: u16, port: &Port, group: Option<u16>) -> Link {
+    Link {
+        master: group.map_or(0, device),
+        bridge_port: None,
+        bond_active: is_active(port),
+        ..port_link(number, port, State::Forwarding)
+    }
+}
+
 /// Whether a port of a group takes part: the chip itself leaves out those without carrier.
 pub(crate) fn is_active(port: &Port) -> bool {
     port.up
@@ -161,7 +172,7 @@ pub(crate) fn is_active(port: &Port) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, State, Vlan, VlanSet};
+    use crate::{Mode, Vlan, VlanSet};
     use tandem_store::model::{Link, Object};
 
     const STATION: [u8; 6] = [2, 0, 0, 0, 2, 1];
