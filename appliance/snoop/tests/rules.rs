@@ -488,3 +488,18 @@ fn a_broken_message_goes_nowhere_where_it_is_snooped() {
     assert_eq!(rig.of.receive(VLAN + 1, 1, &bad, rig.now).0, None);
     assert_eq!(rig.said, Said::default());
 }
+
+#[test]
+fn who_leaves_twice_stays_no_longer() {
+    let mut rig = Rig::new(Set::default());
+    let g = group(false, 1);
+    rig.hear(1, &join(1, g));
+    rig.hear(1, &leave(1, g));
+    rig.wait(SECOND);
+    rig.hear(1, &leave(1, g));
+    rig.hear(2, &query(2, host(false, 9), Some(g), 9_000));
+    rig.wait(SECOND - 1);
+    assert_eq!(rig.said.members.len(), 1);
+    rig.wait(1);
+    assert_eq!(rig.said.members.len(), 0);
+}

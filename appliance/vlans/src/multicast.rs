@@ -325,7 +325,7 @@ mod tests {
         // the same from the beginning
         let all = d.every();
         let dump = all.iter().filter(|w| d.object(**w).is_some());
-        assert!(!dump.clone().any(|w| is_group(w)));
+        assert!(!dump.clone().any(is_group));
         assert!(
             dump.clone()
                 .any(|w| *w == What::Multicast(Multicast::Router(3)))
