@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The demo of the appliance: `./run demo appliance` builds and then calls this. Needs root; works in network
-namespaces that it makes and removes. Exit code 0 only if every claim held. The same facts: out/demo-appliance.json.
+namespaces that it makes and removes. Exit code 0 only if every claim held. The same facts: out/demo-appliance.json; a
+picture of the terminal, as the README has one: out/demo-appliance.svg.
 """
 
 import os
@@ -13,6 +14,7 @@ from lib.appliance import ChipSwitch
 from lib.console import Typist
 from lib.frr import Frr
 from lib.packet import Wire, udp4_frame
+from terminal import picture
 
 NAME = "demo-appliance"
 DRAWING = """
@@ -86,6 +88,9 @@ router ospf
 """
 FAR = "20.0.0.1"
 SHOWN = ("show vlan brief", "show interfaces trunk", "show ip interface brief | include Vlan", "show mac address-table")
+PHOTOGRAPHED = ("show interfaces status | exclude notconnect", "show vlan brief", "configure terminal",
+                "interface te1/0/3", "switchport ?", "switchport acess vlan 2", "do show ip route", "end",
+                "show platform why route 20.0.0.0/24")
 MACS = {p: f"02:00:00:00:0a:{p:02x}" for p in (1, 2, 3, 4, 5)}
 ALL = "ff:ff:ff:ff:ff:ff"
 PINGS = 50
@@ -175,13 +180,24 @@ def pings(sw, to="10.3.0.4"):
     return answered, sum(now.get(r, 0) - before.get(r, 0) for r in routed)
 
 
-def forwarding(report, sw):
+def why(report, console, what):
+    """What `show platform why` says, shown."""
+    line = f"show platform why {what}"
+    said = console.type(line)
+    report.show(f"{console.prompt}{line}\n{said}".rstrip())
+    return said
+
+
+def forwarding(report, sw, console):
     took = until_the_chip_routes(sw)
     answered, cpu = pings(sw)
     report.claim("routed by the chip", answered == PINGS and cpu == 0,
                  f"a pings b, from VLAN 2 to VLAN 3: {answered} of {PINGS} answered, {cpu} of them by the CPU "
                  f"(the first {took:.1f} s after, while both hosts were asked for, are not counted)",
                  answered=answered, cpu=cpu)
+    said = why(report, console, "neighbor 10.3.0.4")
+    report.claim("why b's address is in the chip", "installed" in said,
+                 "`show platform why` says of b, which the pings went to, that the chip has it")
     text = b"a broadcast of a"
     wires = {p: Wire(sw.hosts[h].ns) for p, h in ((1, "t1"), (2, "t2"), (4, "b"))}
     try:
@@ -235,9 +251,29 @@ def ospf(report, sw, console, mine, theirs):
                  refused=refused, seconds=round(took, 1))
     until_the_chip_routes(sw, FAR)
     answered, cpu = pings(sw, FAR)
+    said = why(report, console, "route 20.0.0.0/24")
+    report.claim("why r's network is in the chip", "installed" in said,
+                 "`show platform why` says that the chip has the route that OSPF has brought")
     report.claim("routed by the chip, there as well", answered == PINGS and cpu == 0,
                  f"a pings {FAR} behind r: {answered} of {PINGS} answered, {cpu} by the CPU", answered=answered,
                  cpu=cpu)
+
+
+def photographed(report, sw, out):
+    """Another person at the console, who looks around; and a picture of that terminal."""
+    console = Typist(sw)
+    try:
+        for line in PHOTOGRAPHED:
+            if line.endswith("?"):
+                console.asks(line)
+            else:
+                console.type(line)
+    finally:
+        console.close()
+    path = os.path.join(out, f"{NAME}.svg")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(picture(console.seen, "swcli: the console of lisa", re.compile(r"lisa(\([\w-]+\))?[>#]")))
+    report.step(f"a picture of the terminal: {path}")
 
 
 def killed(report, sw, console):
@@ -295,8 +331,9 @@ def run(report, a):
         routers += [Frr(sw.ns, folder, "switch"), Frr(sw.hosts["r"].ns, folder, "r")]
         console = typed(report, sw)
         shown(report, console)
-        forwarding(report, sw)
+        forwarding(report, sw, console)
         ospf(report, sw, console, *routers)
+        photographed(report, sw, a.out)
         killed(report, sw, console)
     finally:
         keep_logs(sw, a.out)

@@ -64,6 +64,14 @@ class Typist:
         said = re.sub(r" ?--More-- (?:\x08 \x08|\x08| |\r)*", "", said).replace("\r\n", "\n").replace("\r", "")
         return said.removeprefix(line).lstrip("\n")
 
+    def asks(self, line):
+        """Types a line that ends in `?`, which is answered before Enter; the line is dropped then. What it said."""
+        os.write(self.fd, line.encode())
+        text = self.read(lambda new: new.count(line[:-1]) > 1 and new.endswith(line[:-1]))
+        os.write(self.fd, b"\x15\r")
+        self.until_prompt()
+        return text
+
     def close(self):
         os.close(self.fd)
         if self.process.poll() is None:
