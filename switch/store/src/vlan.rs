@@ -102,7 +102,8 @@ impl Store {
         }
     }
 
-    fn vlans_taken_by(&self, tap: u32) -> impl Iterator<Item = (u32, u16)> {
+    /// VLANs of bridges of which a device takes what goes up.
+    pub(crate) fn vlans_taken_by(&self, tap: u32) -> impl Iterator<Item = (u32, u16)> {
         let all = self
             .topo
             .taps

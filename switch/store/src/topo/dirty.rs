@@ -152,6 +152,7 @@ impl Store {
         }
         if both.is_none() {
             // they have its name in their reasons
+            self.mark_taken(i);
             self.mark_ports_of(i, false);
             if let LinkKind::Bond(_) = l.kind {
                 let t = &self.topo;
@@ -227,6 +228,7 @@ impl Store {
     fn mark_name(&mut self, l: &Link) {
         let i = l.ifindex;
         self.mark_hooked(i);
+        self.mark_taken(i);
         self.mark_vlan_devices_on(i);
         self.mark_ports_of(i, false);
         self.mark_lists(i);
@@ -235,6 +237,14 @@ impl Store {
         if self.filters.binds_failed {
             let t = &mut self.topo;
             t.dirty.ports.extend(t.if_of_port.keys());
+        }
+    }
+
+    /// VLAN interfaces in whose place a TAP is.
+    fn mark_taken(&mut self, tap: u32) {
+        let taken: Vec<(u32, u16)> = self.vlans_taken_by(tap).collect();
+        for (bridge, vid) in taken {
+            self.mark_vlan_device(bridge, vid);
         }
     }
 

@@ -594,6 +594,13 @@ fn a_tap_takes_what_goes_up_in_a_vlan() {
     r.settle();
     assert!(why(&r, 60).contains("vlan10 takes what goes up in VLAN 10"));
     assert_eq!(r.chip.rifs.len(), 1);
+    // by whatever name
+    r.up(Object::Link(Link {
+        name: "tap10".into(),
+        ..tap.clone()
+    }));
+    r.settle();
+    assert!(why(&r, 60).contains("tap10 takes what goes up in VLAN 10"));
     r.del(Key::Link(60));
     // what is no TAP takes nothing, whoever names it
     r.up(Object::Link(Link {
