@@ -88,7 +88,7 @@ def test_the_seeds_example(switch):
     before = sw.kernel()
     for line, words in (
         ("interface vlan 9\nip address 10.2.0.200 255.255.255.0", "overlaps"),
-        ("spanning-tree priority 1", "% "),
+        ("spanning-tree priority 1", "increments of 4096"),
     ):
         with pytest.raises(AssertionError, match=words):
             sw.cli("configure terminal", *line.splitlines())
