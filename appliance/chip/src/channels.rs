@@ -78,6 +78,12 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
         if sessions.any(|s| s.destination == Some(*name) || s.sources.contains_key(name)) {
             return not("a monitor session");
         }
+        let mut vlans = [&config.igmp, &config.mld]
+            .into_iter()
+            .flat_map(|s| s.vlans.values());
+        if vlans.any(|v| v.routers.contains(name) || v.members.iter().any(|m| m.1 == *name)) {
+            return not("a member or a router of groups");
+        }
     }
     Ok(())
 }
