@@ -6,7 +6,7 @@ use tandem_swgrammar::Parsed;
 use super::Ask;
 use crate::load::{differences, read};
 use crate::turns::Turn;
-use crate::{STARTUP, Store as _, Switch, logs, render};
+use crate::{STARTUP, Store as _, Switch, logs, render, revert};
 
 /// Where a configuration is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +65,13 @@ pub(super) fn save(turn: &Turn, name: &str) -> String {
 }
 
 pub(super) fn copy(turn: &Turn, from: &File, to: &File) -> String {
+    // the next start would begin with it
+    if to.name() == revert::KEPT {
+        return format!(
+            "% {} is what has to be confirmed: give another name",
+            revert::KEPT
+        );
+    }
     let mut switch = turn.seen();
     match (from, to) {
         (File::Running, File::Kept(name)) if name == STARTUP => {
