@@ -64,9 +64,9 @@ fn lines(was: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
 
 /// Rows of drift, each as a line.
 fn rows(switch: &Arc<Mutex<Switch>>) -> Result<BTreeSet<String>, String> {
-    let rows = tandem_swconsole::lock(switch)
-        .engine
-        .platform(&Platform::Drift)?;
+    // nobody waits for this look at the kernel
+    let engine = Arc::clone(&tandem_swconsole::lock(switch).engine);
+    let rows = engine.platform(&Platform::Drift)?;
     Ok(rows.iter().skip(1).map(|row| row.join(", ")).collect())
 }
 
