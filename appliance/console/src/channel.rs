@@ -33,12 +33,8 @@ pub(crate) fn of_interface(
     let mode = match (parsed.has("on"), parsed.has("active")) {
         (true, _) => Mode::On,
         (_, true) => Mode::Active,
-        _ if parsed.has("passive") => {
-            return Err(
-                "% LACP that waits for the neighbour is not there: mode active, or on".into(),
-            );
-        }
-        _ => return Err("% PAgP is not there: mode on, or active where there is LACP".into()),
+        _ if parsed.has("passive") => return Err("% LACP is not there: mode on is".into()),
+        _ => return Err("% PAgP is not there: mode on is".into()),
     };
     let group = channel::name(number);
     let there = config.interfaces.get(&group);
