@@ -288,28 +288,33 @@ impl Step {
             }),
             Step::Port(number, pair) => {
                 let alone = pair[0].channel.is_some() && pair[1].channel.is_none();
+                // asked before: the tree locks itself, and then the database
+                let closed = alone && tree.is_on();
                 change(&|d| {
                     // a port of the bridge that is new to its spanning tree begins closed
-                    if alone && tree.is_on() {
+                    if closed {
                         d.set_state(*number, State::Blocking);
                     }
                     set_port(d, *number, &pair[1])
                 })
             }
-            Step::Group(number, pair) => change(&|d| {
-                let port = port_of_group(*number);
-                match &pair[1] {
-                    Some(of) => {
-                        if !d.ports().contains_key(&port) && tree.is_on() {
-                            d.set_state(port, State::Blocking);
+            Step::Group(number, pair) => {
+                let closed = tree.is_on();
+                change(&|d| {
+                    let port = port_of_group(*number);
+                    match &pair[1] {
+                        Some(of) => {
+                            if !d.ports().contains_key(&port) && closed {
+                                d.set_state(port, State::Blocking);
+                            }
+                            set_group(d, *number, of)
                         }
-                        set_group(d, *number, of)
+                        // on the way back of one that was refused it may not be there
+                        None if d.ports().contains_key(&port) => d.remove_port(port),
+                        None => Ok(()),
                     }
-                    // on the way back of one that was refused it may not be there
-                    None if d.ports().contains_key(&port) => d.remove_port(port),
-                    None => Ok(()),
-                }
-            }),
+                })
+            }
             Step::Tree(pair) => tree.configure(&pair[1]),
             Step::TagNative([_, on]) => {
                 switch.change(|d| d.set_tag_native(*on));
