@@ -658,6 +658,7 @@ impl Database {
 
     /// A port's VLANs are others: those that it is in otherwise as well are looked at.
     pub(crate) fn members_changed(&mut self, port: u16, before: &VlanSet) {
+        self.touch_router(port);
         let after = self.members_of(port);
         let either = IDS.filter(|vid| before.contains(*vid) || after.contains(*vid));
         for vid in either {

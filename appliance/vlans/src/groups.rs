@@ -172,6 +172,7 @@ pub(crate) fn is_active(port: &Port) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::multicast::Multicast;
     use crate::{Mode, Vlan, VlanSet};
     use tandem_store::model::{Link, Object};
 
@@ -347,6 +348,23 @@ mod tests {
         d.open_all();
         assert_eq!(d.state(group), State::Forwarding);
         assert!(d.is_touched());
+    }
+
+    #[test]
+    fn routers_behind_it_are_said_again_when_it_has_ports_again() {
+        let mut d = database();
+        let group = port_of_group(7);
+        let router = What::Multicast(Multicast::Router(group));
+        d.set_router(1, false, group, true);
+        assert!(d.object(router).is_some());
+        for n in [3, 4] {
+            d.join(n, None).unwrap();
+        }
+        assert!(d.object(router).is_none(), "the store has no such device");
+        d.untouch();
+        d.join(3, Some(7)).unwrap();
+        let taken: Vec<What> = std::iter::from_fn(|| d.take()).collect();
+        assert!(taken.contains(&router) && d.object(router).is_some());
     }
 
     #[test]

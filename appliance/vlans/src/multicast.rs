@@ -155,7 +155,7 @@ impl Database {
     }
 
     fn router_said(&self, port: u16) -> Option<Object> {
-        self.ports.get(&port)?;
+        self.ports.get(&port).filter(|_| self.is_bridged(port))?;
         let [v4, v6] = [false, true].map(|v6| self.has_router(port, v6));
         (v4 || v6).then_some(Object::RouterPort(RouterPort {
             bridge: BRIDGE,
@@ -190,6 +190,13 @@ impl Database {
             all.iter().map(|port| Multicast::Group(*vid, *group, *port))
         });
         vlans.chain(routers).chain(members).map(What::Multicast)
+    }
+
+    /// A port may be in the bridge that was not, or no more: the store forgets with a device that routers are behind it.
+    pub(crate) fn touch_router(&mut self, port: u16) {
+        if self.has_router(port, false) || self.has_router(port, true) {
+            self.touch(What::Multicast(Multicast::Router(port)));
+        }
     }
 
     /// A VLAN, or what of it goes up, or whether a port is in it, is otherwise now.
