@@ -482,14 +482,15 @@ impl Io {
             let port = d.bridged(meta.port);
             (port, d.state(port))
         });
-        let bpdu = self.frame.starts_with(&BRIDGES);
-        if bpdu && self.p.tree.receive(port, &self.frame, clock::now_ns()) {
-            return Ok(());
-        }
+        // first, for one of its groups is that of bridges
         let cable = self.cables.iter().find(|c| c.0 == meta.port);
         if let Some((_, tap, _)) = cable.filter(|_| is_lldp(&self.frame)) {
             // whatever state the port has; one that is full loses it, as a cable would
             let _ = tap.write(&self.frame);
+            return Ok(());
+        }
+        let bpdu = self.frame.starts_with(&BRIDGES);
+        if bpdu && self.p.tree.receive(port, &self.frame, clock::now_ns()) {
             return Ok(());
         }
         if state != State::Forwarding {
