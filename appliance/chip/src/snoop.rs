@@ -205,6 +205,12 @@ impl Snoop {
         inner.snooping.next()
     }
 
+    /// Are there queries that are to leave?
+    #[must_use]
+    pub fn has_out(&self) -> bool {
+        !self.lock().out.is_empty()
+    }
+
     /// A query that is to leave: its VLAN, to whom, the frame without a tag.
     pub fn next_out(&self) -> Option<(u16, To, Vec<u8>)> {
         self.lock().out.pop_front()

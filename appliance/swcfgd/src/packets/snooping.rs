@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who gets frames to groups that the CPU floods, and what snooping itself asks.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tandem_linux::clock;
 use tandem_sal::SalError;
 use tandem_swchip::{Onward, To};
 use tandem_vlans::Database;
 
-use super::Io;
+use super::{Io, ROOM};
 
 /// Of the ways of a frame to a group, those that are meant: a message's as snooping has it, members of all others.
 pub(super) fn narrow(
@@ -29,8 +31,19 @@ impl Io {
         let now = clock::now_ns();
         let next = self.p.snoop.tick(now, self.p.tree.flushed());
         self.tick = self.tick.into_iter().chain(next).min();
-        let mut any = false;
-        while let Some((vid, to, frame)) = self.p.snoop.next_out() {
+        let (mut any, room) = (false, self.p.ports.min(ROOM));
+        // as many VLANs as there are ask at once: what the ring has no room for waits, or the last ones were never asked
+        while self.p.snoop.has_out() {
+            if let Some(sal) = &mut self.sal
+                && sal.tx_free()? < room
+            {
+                self.tx_blocked = true;
+                self.p.stats.tx_full.fetch_add(1, Relaxed);
+                break;
+            }
+            let Some((vid, to, frame)) = self.p.snoop.next_out() else {
+                break;
+            };
             any = true;
             let Some(mac) = frame.first_chunk::<6>() else {
                 continue;
