@@ -33,7 +33,7 @@ use tandem_linux::eventfd::EventFd;
 use tandem_linux::ifreq::ControlSocket;
 use tandem_linux::tap::Tap;
 use tandem_sal::{Event, RxMeta, SalError, SalIo};
-use tandem_swchip::{Copies, Devices, Done, Snoop, Taps, Tree, copies, is_lldp};
+use tandem_swchip::{Copies, Devices, Done, Onward, Snoop, Taps, Tree, copies, is_lldp};
 use tandem_vlans::{State, Switch, group_of_port, tagged, untagged};
 
 mod devices;
@@ -538,8 +538,10 @@ impl Io {
         let whom = switch.ask(|d| {
             let mut whom = copies(d, vid, port, *to, done, mac);
             snooping::narrow(d, vid, &bare, onward.as_ref(), &mut whom.ports);
+            // the switch is a member like others: by a report that it heard it would not say what it wants itself
+            let reported = matches!(onward, Some(Onward::Ports(_)));
             Copies {
-                up: whom.up && d.goes_up(vid, port, &bare),
+                up: whom.up && !reported && d.goes_up(vid, port, &bare),
                 ..whom
             }
         });
