@@ -29,6 +29,6 @@ pub use engine::{Board, Chip, ChipEngine, PortState};
 pub use kernel::Kernel;
 pub use snoop::{Onward, Snoop};
 pub use steps::{Device, Neighbour, Says, Stack, Wanted};
-pub use tandem_snoop::To;
+pub use tandem_snoop::{To, from_nobody};
 pub use tandem_swstack::tree::{Ask, Tree};
 pub use taps::{Keeper, NoKeeper, Taps};

@@ -25,7 +25,7 @@ mod segment;
 
 pub use machine::{GROUPS, MEMBERS, Snooping};
 pub use message::{Asked, Broken, Family, Message, Record, parse};
-pub use query::{Query, query};
+pub use query::{Query, from_nobody, query};
 pub use segment::{Change, Forward, HOST, Now, Set, To};
 
 /// A second, in the unit of all times: nanoseconds.

@@ -61,6 +61,24 @@ fn igmp(q: &Query, from: Ipv4Addr, group: Option<Ipv4Addr>) -> Vec<u8> {
     frame
 }
 
+/// A query of IGMP as if from nobody (0.0.0.0), for who has the address that it is from: a kernel drops what comes from an
+/// address of its own. `None`: it is no packet of IPv4.
+#[must_use]
+pub fn from_nobody(frame: &[u8]) -> Option<Vec<u8>> {
+    let (ether, packet) = frame.split_at_checked(14)?;
+    if !ether.ends_with(&[8, 0]) {
+        return None;
+    }
+    let mut packet = packet.to_vec();
+    let length = usize::from(packet.first()? & 15) * 4;
+    let head = packet.get_mut(..length)?;
+    head.get_mut(12..16)?.fill(0);
+    put(head, 10, 0);
+    let sum = checksum(&[&*head]);
+    put(head, 10, sum);
+    Some([ether, packet.as_slice()].concat())
+}
+
 fn mld(q: &Query, from: Ipv6Addr, group: Option<Ipv6Addr>) -> Vec<u8> {
     let to = group.unwrap_or(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1));
     let delay = u16::try_from(q.delay.max(1)).unwrap_or(u16::MAX);

@@ -278,3 +278,21 @@ proptest! {
         let _ = records(&frame, 16, |at| sixteen(&frame, at).map(IpAddr::V6));
     }
 }
+
+#[test]
+fn a_query_from_nobody_is_the_same_query() {
+    let of = |from: IpAddr| Query {
+        mac: MAC,
+        from,
+        group: None,
+        delay: 10_000,
+    };
+    let nobody = query(&of(IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
+    let some = query(&of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)))).unwrap();
+    assert_eq!(crate::query::from_nobody(&some), nobody);
+    let six = query(&of("fe80::1".parse().unwrap())).unwrap();
+    assert_eq!(crate::query::from_nobody(&six), None);
+    for n in 0..38 {
+        assert_eq!(crate::query::from_nobody(&some[..n]), None);
+    }
+}

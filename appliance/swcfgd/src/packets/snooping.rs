@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tandem_linux::clock;
 use tandem_sal::SalError;
-use tandem_swchip::{Onward, To};
+use tandem_swchip::{Onward, To, from_nobody};
 use tandem_vlans::Database;
 
 use super::{Io, ROOM};
@@ -53,8 +53,9 @@ impl Io {
                 To::Port(one) => ways.retain(|(port, _)| *port == one),
                 To::All => {
                     if let Some(l) = self.line(vid) {
-                        // of a device that is down nobody is a member
-                        let _ = l.tap.write(&frame);
+                        // of a device that is down nobody is a member; and what is from its own address it does not hear
+                        let own = from_nobody(&frame);
+                        let _ = l.tap.write(own.as_ref().unwrap_or(&frame));
                     }
                 }
             }
