@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use tandem_swconfig::channel::{self, Mode};
+use tandem_swconfig::snooping::{OfVlan, Protocol};
 use tandem_swconfig::{Config, Interface, Kind, Link, Name};
 use tandem_vlans::{group_of_port, port_of_group};
 
@@ -78,11 +79,10 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
         if sessions.any(|s| s.destination == Some(*name) || s.sources.contains_key(name)) {
             return not("a monitor session");
         }
-        let mut vlans = [&config.igmp, &config.mld]
-            .into_iter()
-            .flat_map(|s| s.vlans.values());
-        if vlans.any(|v| v.routers.contains(name) || v.members.iter().any(|m| m.1 == *name)) {
-            return not("a member or a router of groups");
+        let mut snooping = Protocol::ALL.map(|p| config.snooping(p)).into_iter();
+        let is_set = |v: &OfVlan| v.routers.contains(name) || v.members.iter().any(|m| m.1 == *name);
+        if snooping.any(|s| s.vlans.values().any(is_set)) {
+            return not("a router or a static group of snooping");
         }
     }
     Ok(())

@@ -500,7 +500,7 @@ fn a_port_channel_is_a_port_of_its_own() {
 fn what_a_port_channel_can_not_have() {
     let gi = |n| name(Kind::Gigabit, n);
     type Case = (&'static str, fn(&mut Config));
-    let cases: [Case; 11] = [
+    let cases: [Case; 12] = [
         ("there is no Port-channel2", |c| {
             set(c, 3, |i| i.channel.as_mut().unwrap().number = 2)
         }),
@@ -532,9 +532,14 @@ fn what_a_port_channel_can_not_have() {
             };
             c.sessions.insert(1, session);
         }),
-        ("has a member or a router of groups", |c| {
+        ("has a router or a static group of snooping", |c| {
             let of = c.igmp.vlans.entry(1).or_default();
-            of.routers.insert(name(Kind::Gigabit, 3));
+            of.routers.insert(name(Kind::Gigabit, 4));
+        }),
+        ("has a router or a static group of snooping", |c| {
+            let of = c.mld.vlans.entry(1).or_default();
+            let group = "ff05::1".parse().unwrap();
+            of.members.insert((group, name(Kind::Gigabit, 3)));
         }),
         ("only ports have limits", |c| {
             let group = name(Kind::PortChannel, 1);
