@@ -99,8 +99,16 @@ impl Devices {
 
     /// There are none any more.
     pub(crate) fn remove(&self) {
-        if !std::mem::take(&mut *self.lock()).is_empty() {
-            self.touch();
+        let gone = std::mem::take(&mut *self.lock());
+        if gone.is_empty() {
+            return;
+        }
+        self.touch();
+        for (port, tap) in gone {
+            // who moves its frames holds it still: its name is to be free at once
+            if let Err(e) = crate::taps::delete(&tap) {
+                tracing::debug!("{}: {e}", Devices::name(port));
+            }
         }
     }
 }

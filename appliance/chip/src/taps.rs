@@ -36,7 +36,8 @@ impl Keeper for NoKeeper {
     fn forget(&self, _: &str) {}
 }
 
-fn delete(tap: &Tap) -> std::io::Result<()> {
+/// Its device goes, whoever holds it.
+pub(crate) fn delete(tap: &Tap) -> std::io::Result<()> {
     // of one that is elsewhere the name here may be another's
     if !is_here(tap)? {
         return Ok(());
