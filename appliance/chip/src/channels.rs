@@ -80,7 +80,8 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
             return not("a monitor session");
         }
         let mut snooping = Protocol::ALL.map(|p| config.snooping(p)).into_iter();
-        let is_set = |v: &OfVlan| v.routers.contains(name) || v.members.iter().any(|m| m.1 == *name);
+        let is_set =
+            |v: &OfVlan| v.routers.contains(name) || v.members.iter().any(|m| m.1 == *name);
         if snooping.any(|s| s.vlans.values().any(is_set)) {
             return not("a router or a static group of snooping");
         }

@@ -329,6 +329,12 @@ impl Engine for ChipEngine {
                 rules.swap(0, 1);
                 // nobody refuses it, so it comes when all else is there
                 self.set_snooping(&snooped);
+                // who was a member behind a port has not said that it is behind the port-channel
+                let regrouped =
+                    |s: &Step| matches!(s, Step::Port(_, p) if p[0].channel != p[1].channel);
+                if all.iter().any(regrouped) {
+                    self.snoop.restart();
+                }
                 now
             }
             Err((begun, why)) => {

@@ -158,6 +158,15 @@ impl Snoop {
         self.wake.ring();
     }
 
+    /// Hosts and routers are behind other ports from now on: all is flooded until they were asked.
+    pub(crate) fn restart(&self) {
+        let mut inner = self.lock();
+        let changes = inner.snooping.restart(clock::now_ns());
+        self.carry_out(&mut inner, changes);
+        drop(inner);
+        self.wake.ring();
+    }
+
     /// A frame without a tag came by a port of a VLAN (0: the switch itself sends it). `None`: it is no message of groups, or
     /// nobody snoops there.
     pub fn receive(&self, vid: u16, port: u16, bare: &[u8], now: u64) -> Option<Onward> {
