@@ -64,7 +64,7 @@ fn lines(was: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
 
 /// Rows of drift, each as a line.
 fn rows(switch: &Arc<Mutex<Switch>>) -> Result<BTreeSet<String>, String> {
-    // nobody waits for this look at the kernel
+    // sessions do not wait while the kernel is asked
     let engine = Arc::clone(&tandem_swconsole::lock(switch).engine);
     let rows = engine.platform(&Platform::Drift)?;
     Ok(rows.iter().skip(1).map(|row| row.join(", ")).collect())
