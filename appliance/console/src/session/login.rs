@@ -83,7 +83,8 @@ pub fn check(switch: &Arc<Mutex<Switch>>, who: &str, name: &str, typed: &str) ->
         )
     };
     let right = try_one(&gate, Way::Far, name, secret, typed);
-    tell(&lock(switch), who, name, right);
+    let seen = lock(switch).clone();
+    tell(&seen, who, name, right);
     right == Some(true)
 }
 
@@ -265,7 +266,7 @@ impl Session {
             (Arc::clone(&switch.gate), secret)
         };
         let right = try_one(&gate, self.way(), &name, secret, typed);
-        let switch = lock(&shared);
+        let switch = lock(&shared).clone();
         tell(&switch, &self.who, &name, right);
         // it may have been removed meanwhile
         let user = switch.config.access.users.get(&name);
@@ -275,7 +276,6 @@ impl Session {
             let usual = line.and_then(|l| l.level).unwrap_or(1);
             self.level = user.level.unwrap_or(usual);
             self.stage = Stage::In;
-            drop(switch);
             self.is(&name);
             return Output::default();
         }
@@ -333,9 +333,8 @@ impl Session {
             Some(false) => "was refused level",
             None => "was refused, too many were wrong, level",
         };
-        lock(&shared)
-            .log
-            .say(&self.who, &format!("({what} {level})"));
+        let log = lock(&shared).log.clone();
+        log.say(&self.who, &format!("({what} {level})"));
         match right {
             Some(true) => {
                 self.level = level;
