@@ -97,6 +97,7 @@ impl Turn {
         }
         let mut seen = self.seen();
         let (config, mut said) = startup(&seen.store, &*seen.engine);
+        let mut is_done = true;
         if self.apply(config).is_err() {
             // which line it is shows only from nothing on
             said = match self.apply(Config::default()) {
@@ -106,10 +107,16 @@ impl Turn {
                     lock(&self.switch).config = Arc::clone(&seen.config);
                     said
                 }
-                Err(why) => vec![why],
+                Err(why) => {
+                    is_done = false;
+                    vec![why]
+                }
             };
         }
-        crate::revert::done_by_start(&mut seen);
+        // else all is as it was: what waits for a word goes on waiting
+        if is_done {
+            crate::revert::done_by_start(&mut seen);
+        }
         if let Err(why) = seen.engine.forget_stations(None, None) {
             said.push(format!("% {why}"));
         }
