@@ -166,12 +166,19 @@ pub(crate) fn now(turn: &Turn) -> Result<String, String> {
     turn.apply(before)
         .map_err(|why| format!("{why}\n% Nothing is reverted"))?;
     seen.reverts.forget();
-    match seen.store.erase(KEPT) {
-        Ok(()) => Ok(format!(
-            "{changes}Total number of passes: 1\nRollback Done\n"
-        )),
-        Err(e) => Err(format!("% {KEPT} is not removed: {e}")),
+    let mut text = format!("{changes}Total number of passes: 1\nRollback Done\n");
+    // it is as it was all the same
+    if let Err(e) = seen.store.erase(KEPT) {
+        let why = format!("{KEPT} is not removed, and the next start begins with it: {e}");
+        seen.log.say("revert", &format!("({why})"));
+        text.push_str(&format!("% {why}\n"));
     }
+    Ok(text)
+}
+
+/// Does something wait for a word?
+pub(crate) fn is_pending(switch: &Switch) -> bool {
+    switch.reverts.pending().is_some()
 }
 
 /// Another time.

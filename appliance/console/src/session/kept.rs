@@ -74,6 +74,10 @@ pub(super) fn copy(turn: &Turn, from: &File, to: &File) -> String {
     }
     let mut switch = turn.seen();
     match (from, to) {
+        // a start would begin with it
+        (_, File::Kept(name)) if name == revert::KEPT => {
+            format!("% {name} is what configure terminal revert writes")
+        }
         (File::Running, File::Kept(name)) if name == STARTUP => {
             format!("Building configuration...\n{}", save(turn, STARTUP))
         }

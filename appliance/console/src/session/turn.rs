@@ -256,11 +256,13 @@ impl Session {
 }
 
 fn delete(turn: &Turn, name: &str) -> String {
-    let mut store = turn.seen().store;
-    let done = match store.read(name) {
+    let mut seen = turn.seen();
+    let done = match seen.store.read(name) {
         Ok(None) => return crate::files::missing(name),
-        _ if name == revert::KEPT => return "% configure confirm removes it".into(),
-        _ => store.erase(name),
+        _ if name == revert::KEPT && revert::is_pending(&seen) => {
+            return "% configure confirm removes it".into();
+        }
+        _ => seen.store.erase(name),
     };
     done.map_or_else(|e| format!("% {name}: {e}"), |()| String::new())
 }
