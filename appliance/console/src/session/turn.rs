@@ -180,8 +180,8 @@ impl Session {
             return why;
         }
         let text = replace(turn, file);
-        // of what was not done there is nothing to confirm
-        if text.lines().any(|line| line.starts_with('%')) {
+        // of what was not done there is nothing to confirm; a banner may have lines that begin with %
+        if !text.ends_with("Rollback Done\n") {
             return match revert::confirm(turn) {
                 Ok(()) => text,
                 Err(why) => format!("{text}\n{why}"),

@@ -169,6 +169,12 @@ fn a_configuration_that_is_replaced_until_it_is_confirmed() {
         bench.say("configure revert now");
         assert_eq!(vlans(&bench), [5]);
     }
+    // a line of a banner is no refusal
+    file("banner", "banner motd ^C\n% all may look\n^C\nvlan 7\n");
+    bench.say("configure replace flash:banner force time 3");
+    assert_eq!(vlans(&bench), [7]);
+    bench.say("configure revert now");
+    assert_eq!(vlans(&bench), [5]);
     // without a time it stays
     bench.say("configure replace flash:a force revert trigger error");
     assert_eq!(bench.say("configure confirm"), NONE);
