@@ -8,12 +8,16 @@ pub const HIDDEN: &str = "*****";
 const OTHERS: [&str; 3] = ["secondary", "security", "passive"];
 
 /// Commands that may have a secret: what they are called, how many words behind that are anybody's, and which ones beside
-/// numbers may stand in front of the secret. Of the last one there are many.
-const COMMANDS: [(&str, usize, Option<&str>); 3] = [
+/// numbers may stand in front of the secret. Of the last ones there are many.
+const COMMANDS: [(&str, usize, Option<&str>); 4] = [
     ("username", 1, Some("privilege")),
     ("enable", 0, Some("level")),
     ("neighbor", 1, None),
+    (SNMP, 0, None),
 ];
+
+/// Its first word is `community`, or is not.
+const SNMP: &str = "snmp-server";
 
 /// The line as a log may have it. It is no parser: a line that was mistyped has a secret as well, so a word that may have
 /// been meant as `secret` or `password` hides all that follows it, and behind `username` and `enable` one that is none of
@@ -22,7 +26,7 @@ const COMMANDS: [(&str, usize, Option<&str>); 3] = [
 pub fn redacted(line: &str) -> String {
     let mut at = 0;
     let mut lead = true;
-    let mut command = None;
+    let mut command: Option<(&str, usize, Option<&str>)> = None;
     let mut words = 0;
     for word in line.split_inclusive(char::is_whitespace) {
         let end = at + word.len();
@@ -32,7 +36,8 @@ pub fn redacted(line: &str) -> String {
         } else if !lead {
             words += 1;
             let rest = line.get(end..).unwrap_or_default();
-            if means(&bare, command.is_some()) {
+            let own = command.map(|(name, ..)| name);
+            if means(&bare, own.filter(|name| *name != SNMP || words == 1)) {
                 if !rest.trim().is_empty() {
                     return hidden(end);
                 }
@@ -62,15 +67,15 @@ fn meant(word: &str, whole: &str) -> bool {
     whole.starts_with(word) || near(word, whole)
 }
 
-/// May it have been meant as `secret`, `password`, or `community` of SNMP? Behind a command that has secrets, the first
-/// letter of the former is enough.
-fn means(word: &str, sets_secrets: bool) -> bool {
+/// May it have been meant as `secret`, `password`, or `community` of SNMP? Behind a command that has it, the first letter is
+/// enough.
+fn means(word: &str, command: Option<&str>) -> bool {
     ["secret", "password", "community"].iter().any(|whole| {
         let snmp = *whole == "community";
-        let letter = sets_secrets && !snmp;
-        let short = whole.starts_with(word) && (letter || word.len() >= 3);
+        let own = command.is_some_and(|name| (name == SNMP) == snmp);
+        let short = whole.starts_with(word) && (own || word.len() >= 3);
         // `commands` is another word
-        short || near(word, whole) && (!snmp || word.contains('u'))
+        short || near(word, whole) && (!snmp || own || word.contains('u'))
     })
 }
 
@@ -116,6 +121,9 @@ mod tests {
             "snmp-server community hunter2 ro",
             "no snmp com hunter2",
             "snmp-server comunity hunter2 ro",
+            "snmp-server commnity hunter2",
+            "snmp-server co hunter2 ro",
+            "no snmp-s c hunter2",
         ] {
             let shown = redacted(line);
             assert!(!shown.contains("hunter2"), "{line}: {shown}");
@@ -139,6 +147,7 @@ mod tests {
             "exit",
             "enable secret",
             "snmp-server contact noc",
+            "snmp-server location rack c 5 s 7",
             "% ospfd: Please remove all network commands first.",
             "snmp-server community",
             "enable 15",
