@@ -195,6 +195,8 @@ fn which_engine() -> Result<String> {
         .arg("--which")
         .current_dir("/")
         .stdin(Stdio::null())
+        // where it can't say, it says why
+        .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("start swcfgd ({})", path.display()))?;
     Ok(String::from_utf8_lossy(&asked.stdout).into_owned())
