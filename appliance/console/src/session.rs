@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tandem_swconfig::{Name, routing};
-use tandem_swgrammar::{Arg, Failure, Form, Grammar, Id, Mode, Parsed};
+use tandem_swgrammar::{Failure, Form, Grammar, Id, Mode, Parsed};
 
 use tandem_swsecret::redacted;
 
@@ -568,13 +568,6 @@ impl Session {
             }
             Id::ClearOspf => self.ask = Some(Ask::ClearOspf),
             Id::ClearLog => self.ask = Some(Ask::ClearLog),
-            Id::ClearBgp => {
-                let one = parsed.args.iter().find_map(|a| match a {
-                    Arg::Address(a) => Some(*a),
-                    _ => None,
-                });
-                return said(anew(&switch, routing::Ask::BgpAnew(one)));
-            }
             Id::HistorySize => {
                 let number = parsed.number().and_then(|n| usize::try_from(n).ok());
                 self.remembers = number.unwrap_or(HISTORY_MOST);
@@ -616,7 +609,12 @@ impl Session {
             Id::Write if parsed.has("terminal") => {
                 return said(show::running(&switch, None));
             }
-            Id::Confirm | Id::Revert | Id::ClearArp | Id::ClearStations | Id::Write => {
+            Id::Confirm
+            | Id::Revert
+            | Id::ClearArp
+            | Id::ClearBgp
+            | Id::ClearStations
+            | Id::Write => {
                 return self.begin(Pending::Exec(Box::new(parsed)));
             }
             Id::Erase => self.ask = Some(Ask::Erase),

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use tandem_swconfig::{Config, routing};
-use tandem_swgrammar::{Id, Mode, Parsed};
+use tandem_swgrammar::{Arg, Id, Mode, Parsed};
 
 use super::kept::{copy, replace, save};
 use super::{Ask, Goes, Output, Session, anew, said};
@@ -133,6 +133,13 @@ impl Session {
         let done = match parsed.id {
             Id::ClearArp => engine.forget_neighbours(),
             Id::ClearStations => engine.forget_stations(parsed.vlan(), port.as_ref()),
+            Id::ClearBgp => {
+                let one = parsed.args.iter().find_map(|a| match a {
+                    Arg::Address(a) => Some(*a),
+                    _ => None,
+                });
+                return said(anew(&turn.seen(), routing::Ask::BgpAnew(one)));
+            }
             Id::Replace => {
                 let file = parsed.text().unwrap_or(STARTUP);
                 let text = self.replace(turn, file, parsed.number());
