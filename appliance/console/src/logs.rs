@@ -80,8 +80,7 @@ struct Log {
     up: BTreeMap<Name, bool>,
     kept: VecDeque<String>,
     octets: usize,
-    /// All messages; those that were kept; those for hosts.
-    said: u64,
+    /// Messages that were kept, and those for hosts.
     buffered: u64,
     trapped: u64,
     /// Of each host: sent, lost.
@@ -183,7 +182,6 @@ impl Log {
         if self.set.off {
             return;
         }
-        self.said += 1;
         let stamp = self.stamp.map_or_else(String::new, |how| {
             let zone = self.zone.as_ref().filter(|_| how.local);
             format!("{}: ", Moment::now(zone).stamp(how))

@@ -100,6 +100,16 @@ fn one_at_a_time() {
     let said = bench.say("delete /force flash:revert-config");
     assert!(said.starts_with("% configure confirm"), "{said}");
     assert!(is_kept(&bench));
+    // nobody else writes it
+    bench.say("copy running-config flash:revert-config");
+    let said = bench.say("");
+    assert!(said.starts_with("% revert-config is what"), "{said}");
+    // what could not be removed is a file as any other when nothing waits for a word
+    bench.say("configure confirm");
+    let left = (KEPT.to_string(), String::from("vlan 9\n"));
+    bench.files.0.lock().unwrap().insert(left.0, left.1);
+    assert_eq!(bench.say("delete /force flash:revert-config"), "");
+    assert!(!is_kept(&bench));
 }
 
 /// What is refused on the way back stays, is said, and is tried again.
