@@ -417,12 +417,7 @@ impl Session {
             return Output::default();
         }
         let shown = redacted(line.trim_end());
-        let seen = self.seen();
-        seen.log.say(&self.who, &shown);
-        if self.scope.is_none() {
-            let text = format!("User:{}  command:{shown}", self.who);
-            seen.logs.say(logs::EXEC, &text);
-        }
+        self.seen().log.say(&self.who, &shown);
         self.line.clone_from(&shown);
         // what has a secret in it is not remembered
         let last = self.history.back();
@@ -504,6 +499,9 @@ impl Session {
                 return said(failure.shown(line, prompt));
             }
         };
+        // what is no command may be a secret that was typed where none is asked for, and more people read this log
+        let text = format!("User:{}  command:{}", self.who, self.line.trim());
+        switch.logs.say(logs::EXEC, &text);
         if let Some(filter) = filter {
             if !parsed.has("show") {
                 let at = command.chars().count();

@@ -344,6 +344,10 @@ fn what_happens_is_logged() {
     bench.say("clear logging");
     bench.say("");
     assert_eq!(kept(&mut bench), [""; 0]);
+    bench.say("hunter2");
+    let shown = bench.say("show logging");
+    assert!(shown.contains("%PARSER-7-EXEC: User:  command:show logging\n"));
+    assert!(!shown.contains("hunter2"), "a secret typed as a command");
 }
 
 #[test]
