@@ -159,6 +159,7 @@ fn a_configuration_that_is_replaced_until_it_is_confirmed() {
     };
     file("a", "vlan 7\n");
     file("bad", "vlan 7\nnonsense\n");
+    file("banner", "banner motd ^C\n% all may look\n^C\nvlan 7\n");
     // of what was not done nothing is to be confirmed
     let said = bench.say("configure replace flash:bad force revert trigger error timer 3");
     assert!(said.contains("nothing is replaced"), "{said}");
@@ -180,7 +181,6 @@ fn a_configuration_that_is_replaced_until_it_is_confirmed() {
         assert_eq!(vlans(&bench), [5]);
     }
     // a line of a banner is no refusal
-    file("banner", "banner motd ^C\n% all may look\n^C\nvlan 7\n");
     bench.say("configure replace flash:banner force time 3");
     assert_eq!(vlans(&bench), [7]);
     bench.say("configure revert now");
