@@ -94,7 +94,7 @@ fn what_it_has_is_set_there() {
     for (line, why) in [
         ("channel-group 2 mode desirable", "PAgP is not there"),
         ("channel-group 2 mode auto", "PAgP is not there"),
-        ("channel-group 2 mode passive", "mode active, or on"),
+        ("channel-group 2 mode passive", "LACP is not there"),
         ("no channel-group 2", "is in another channel group"),
     ] {
         assert!(bench.say(line).contains(why), "{line}");
