@@ -58,7 +58,9 @@ const BACK: u8 = 0x08;
 /// For so long something that goes on may take, before keys are looked at.
 const STEP: Duration = Duration::from_millis(50);
 /// Octets that are kept meanwhile.
-const AHEAD_MOST: usize = 1024;
+const AHEAD_MOST: usize = 64 << 10;
+/// Octets that are read at once.
+const READ_MOST: usize = 512;
 const MORE: &str = " --More-- ";
 
 /// Where in a sequence of the terminal's keys.
@@ -234,7 +236,7 @@ impl<T: Terminal> Shell<T> {
         let greeting = self.session.greeting();
         self.say(&greeting);
         self.prompt();
-        let mut buffer = [0; 512];
+        let mut buffer = [0; READ_MOST];
         loop {
             let out = std::mem::take(&mut self.out);
             if !out.is_empty() {
@@ -304,8 +306,10 @@ impl<T: Terminal> Shell<T> {
             let step = self.session.step(STEP);
             self.say(&step.text);
             self.closed |= step.closed;
-            while self.session.runs() && self.terminal.has()? {
-                let mut buffer = [0; 512];
+            // of lines that wait for their turn none is lost: what has no room stays where it comes from
+            let room = |s: &Shell<T>| !s.session.waits() || s.ahead.len() + READ_MOST <= AHEAD_MOST;
+            while self.session.runs() && room(self) && self.terminal.has()? {
+                let mut buffer = [0; READ_MOST];
                 let read = self.terminal.read(&mut buffer)?;
                 let typed = buffer.get(..read).unwrap_or_default();
                 // IOS's own is ^^, which is typed as control and 6

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A line that takes long holds up nobody who looks; who changes something has to wait, is told so, and may give up.
 
-use std::io::{BufReader, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -193,6 +193,30 @@ fn a_script_has_its_answer_when_it_has_waited_and_no_word_of_that() {
     session.join().unwrap();
     let ids: Vec<u16> = bench.config().vlans.into_keys().collect();
     assert_eq!(ids, [77, 78]);
+}
+
+/// The first of many lines waits for its turn, the others behind it.
+#[test]
+fn what_is_pasted_meanwhile_is_there_to_its_end() {
+    let bench = Bench::new();
+    let slow = slow(&bench, "vlan 4000");
+    let (mut door, daemon) = UnixStream::pair().unwrap();
+    let switch = bench.switch.clone();
+    let session = std::thread::spawn(move || wire::serve(daemon, switch, &Peer::root("test")));
+    let hello = Hello::Terminal {
+        width: 80,
+        height: 24,
+    };
+    let lines: String = (2..302).map(|n| format!("vlan {n}\r")).collect();
+    let hello = hello.line();
+    write!(door, "{hello}configure terminal\r{lines}end\rexit\r").unwrap();
+    // so that it is typed ahead; what is right does not depend on it
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(slow.end(), "");
+    let mut shown = Vec::new();
+    door.read_to_end(&mut shown).unwrap();
+    session.join().unwrap();
+    assert_eq!(bench.config().vlans.len(), 301);
 }
 
 #[test]
